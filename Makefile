@@ -1,0 +1,51 @@
+# Everything starts from a bare Python >= 3.11; `make help` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ROWS ?= 400000
+FORMAT ?= csv
+DATABASE ?= sqlite
+PYTEST ?=
+
+PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/pip-compile --quiet --generate-hashes \
+	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe
+SYSTEM_PACKAGES = mariadb-server chromium chromium-driver libreoffice-calc
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format system-packages requirements clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/demo.stamp  ## start everything on this machine and export ROWS orders as FORMAT (csv, xlsx) from DATABASE (sqlite, postgres)
+	$(BIN)/python manage.py demo --rows $(ROWS) --format $(FORMAT) --database $(DATABASE)
+
+test: check  ## the checks and all tests; PYTEST="-k cancel" passes options on
+	$(BIN)/python -m pytest $(PYTEST)
+
+check: $(VENV)/dev.stamp  ## linters, types and layers, in seconds
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/dev.stamp  ## write the code as the linter wants it
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+system-packages:  ## what some tests need and pip does not have (Debian, Ubuntu)
+	./.ci/system-packages $(SYSTEM_PACKAGES)
+
+requirements: $(VENV)/dev.stamp  ## pin requirements/*.in anew; PIP_COMPILE_ARGS=--upgrade takes newer versions
+	cd requirements && for name in base prod demo dev; do \
+		$(subst $(BIN),../$(BIN),$(PIP_COMPILE)) $(PIP_COMPILE_ARGS) --output-file $$name.txt $$name.in || exit 1; done
+
+clean:  ## remove what these targets made, apart from demo data
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis htmlcov .coverage
+
+# The stamp is newer than the pins only after an install that went to its end, so a second run is fast.
+$(VENV)/%.stamp: requirements/%.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12" >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/$*.txt
+	@touch $@

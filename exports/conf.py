@@ -1,0 +1,143 @@
+"""The settings of this package: one frozen object, defaults and bounds in one place.
+
+`Conf` is filled from `settings.EXPORTS` (a dict with the names below); unknown names and values out
+of bounds are refused with the setting's name. `docs/settings.md` is made from this table.
+"""
+
+import functools
+import zoneinfo
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.signals import setting_changed
+
+from exports.errors import SettingInvalid
+
+
+def _setting(default: Any, effect: str, low: int | None = None, high: int | None = None, choices: tuple[str, ...] = ()) -> Any:
+    return field(default=default, metadata={"effect": effect, "low": low, "high": high, "choices": choices})
+
+
+def _secret(effect: str) -> Any:
+    return field(default="", repr=False, metadata={"effect": effect, "low": None, "high": None, "choices": ()})
+
+
+@dataclass(frozen=True, slots=True)
+class Conf:
+    """Every setting with its default. Names carry their unit."""
+
+    # what is exported
+    kinds: tuple[str, ...] = _setting(("exports.kinds.orders.OrdersKind",), "Classes of the kinds; the first one serves `POST /api/orders/export`")
+    business_zone: str = _setting("Asia/Shanghai", "IANA time zone whose calendar days are the shards and whose wall clock stands in the file")
+    settle_lag_s: int = _setting(60, "Rows younger than this are left out when the window touches now", 0, 3600)
+    xmin_wait_s: int = _setting(30, "Longest wait at plan for older PostgreSQL transactions to end", 0, 3600)
+    max_days: int = _setting(366, "Longest window of a task, in days", 1, 3660)
+    max_rows: int = _setting(5_000_000, "Most rows of a task; known after planning", 1)
+
+    # reading
+    page_rows: int = _setting(2000, "Rows of a page", 1, 2000)
+    page_rows_min: int = _setting(200, "Smallest page after halving", 1, 2000)
+    statement_timeout_ms: int = _setting(8000, "Time limit of a page's statement", 100, 600_000)
+    plan_statement_timeout_ms: int = _setting(30_000, "Time limit of a count at plan", 100, 600_000)
+    page_deadline_ms: int = _setting(20_000, "A page that takes longer no longer renews its lease", 200, 600_000)
+    database_leases: int = _setting(8, "Most steps that read the database at the same time, over all tasks and hosts", 1, 1000)
+
+    # the file
+    header_language: str = _setting("zh", "Language of the header", choices=("zh", "en"))
+    charset: str = _setting("utf-8-sig", "Charset of CSV", choices=("utf-8-sig", "utf-8", "gb18030"))
+    delimiter: str = _setting(",", "Delimiter of CSV", choices=(",", ";", "\t"))
+    formula_guard: bool = _setting(True, "An apostrophe in front of CSV text that a spreadsheet may take for a formula")
+    sheet_rows: int = _setting(1_048_576, "Rows of a sheet, its header included", 2, 1_048_576)
+    sheet_title: str = _setting("订单", "Name of the sheets")
+
+    # steps
+    leases_per_task: int = _setting(4, "Most steps of one task at the same time", 1, 64)
+    lease_ms: int = _setting(60_000, "Life of a lease without a sign of life", 500, 3_600_000)
+    renew_every_ms: int = _setting(10_000, "Pause between renewals of a lease", 50, 600_000)
+    slice_ms: int = _setting(25_000, "A lane gives its place back after this time", 0, 600_000)
+    sweep_every_ms: int = _setting(5000, "Pause between two sweeps", 50, 600_000)
+    retry_delays_ms: tuple[int, ...] = _setting((1000, 4000, 16_000), "Pauses before a page or an upload is tried again; then the task fails")
+    recoveries_max: int = _setting(3, "A page that was lost with its worker this often fails the task", 1, 100)
+    cancel_grace_ms: int = _setting(8000, "A reader completes a cancel that is older than this", 0, 60_000)
+    worker_rss_mb: int = _setting(256, "A worker above this memory leaves and is started again", 64)
+    worker_slices: int = _setting(200, "A worker leaves after this many messages and is started again", 1)
+
+    # keeping
+    spool_dir: Path = _setting(Path("var/spool"), "Folder of unfinished work; shared by the processes of one host")
+    spool_sync: str = _setting("shard", "When segment bytes are forced to disk", choices=("page", "shard", "off"))
+    spool_reserve_mb: int = _setting(256, "Free space that large exports leave for small ones", 0)
+    store_dir: Path = _setting(Path("var/files"), "Folder of finished files")
+    state_days: int = _setting(7, "Days that a task is kept after its end, its requestId included", 1, 365)
+    file_days: int = _setting(7, "Days that a file is kept; at most state_days", 1, 365)
+
+    # access
+    auth: str = _setting("token", "Who is asked for identity: `token`, `gateway`, or `none` (loopback demo only)", choices=("token", "gateway", "none"))
+    tokens: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, metadata={"effect": "List of `{owner, sha256, rights}`; sha256 of a token of at least 128 random bits", "low": None, "high": None, "choices": ()})
+    gateway_secret: str = _secret("Shared secret that a trusted gateway sends in `X-Gateway-Secret`")
+    link_minutes: int = _setting(15, "Life of a download link", 1, 1440)
+
+    # parts
+    redis_url: str = _setting("redis://127.0.0.1:6379/1", "Redis database of the state; not the broker's and not a cache's")
+    database: str = _setting("orders", "Alias of the orders database in `DATABASES`")
+
+
+def _check(spec: "Field[Any]", value: Any) -> None:
+    name, meta = spec.name, spec.metadata
+    if meta["choices"] and value not in meta["choices"]:
+        raise SettingInvalid(name, f"must be one of {', '.join(map(repr, meta['choices']))}")
+    kind = type(spec.default)
+    if kind is int and (not isinstance(value, int) or isinstance(value, bool)):
+        raise SettingInvalid(name, "must be a whole number")
+    if kind is bool and not isinstance(value, bool):
+        raise SettingInvalid(name, "must be true or false")
+    if kind is str and not isinstance(value, str):
+        raise SettingInvalid(name, "must be text")
+    if meta["low"] is not None and value < meta["low"]:
+        raise SettingInvalid(name, f"must be at least {meta['low']}")
+    if meta["high"] is not None and value > meta["high"]:
+        raise SettingInvalid(name, f"must be at most {meta['high']}")
+
+
+def _check_together(conf: Conf) -> None:
+    if conf.business_zone not in zoneinfo.available_timezones():
+        raise SettingInvalid("business_zone", "is not an IANA time zone")
+    if conf.file_days > conf.state_days:
+        raise SettingInvalid("file_days", "must not exceed state_days")
+    if conf.page_rows_min > conf.page_rows:
+        raise SettingInvalid("page_rows_min", "must not exceed page_rows")
+    if conf.renew_every_ms * 2 > conf.lease_ms:
+        raise SettingInvalid("renew_every_ms", "must be at most half of lease_ms")
+    if not all(isinstance(delay, int) and delay >= 0 for delay in conf.retry_delays_ms):
+        raise SettingInvalid("retry_delays_ms", "must be whole numbers of milliseconds")
+    if not conf.kinds:
+        raise SettingInvalid("kinds", "must name at least one kind")
+
+
+def load(values: Mapping[str, Any]) -> Conf:
+    """Settings out of a mapping. Raises: SettingInvalid with the name of the first wrong one."""
+    known = {spec.name: spec for spec in fields(Conf)}
+    for name in values:
+        if name not in known:
+            raise SettingInvalid(name, "is not a setting of exports")
+    for name, value in values.items():
+        _check(known[name], value)
+    conf = Conf(**values)
+    _check_together(conf)
+    return conf
+
+
+@functools.cache
+def conf() -> Conf:
+    """The settings in force; read once, and again when a test overrides them."""
+    return load(getattr(settings, "EXPORTS", {}))
+
+
+def _forget(*, setting: str, **_: object) -> None:
+    if setting == "EXPORTS":
+        conf.cache_clear()
+
+
+setting_changed.connect(_forget)

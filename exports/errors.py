@@ -1,0 +1,149 @@
+"""The error tree. A class is a different reaction of the caller; `code` is stable and public.
+
+ExportError
+├── RequestRefused         tell the user; nothing was written
+│   ├── FieldInvalid         400, names the field
+│   ├── WindowTooLong        422
+│   ├── RequestConflict      409, the requestId belongs to another body
+│   ├── StateConflict        409, the task's state does not allow it
+│   ├── TaskUnknown          404, unknown or not yours
+│   └── TaskGone             410, kept no longer
+├── StateUnavailable       503; a step stops and the sweep goes on later
+├── LeaseLost              stop at once, touch nothing
+├── TaskStopped            the task was cancelled or has ended: stop at once
+├── StepFailed             a step did not do its work
+│   ├── SourceUnavailable    read the same page again: time-out, lost connection, replica conflict
+│   ├── PageTooLarge         read a smaller page
+│   ├── SpoolFull            fail; cut what is not committed
+│   ├── SegmentDamaged       read that shard again
+│   ├── StoreUnavailable     write the artifact again
+│   └── StepBroken           fail; wake someone
+└── SettingInvalid         refuse to start; names the setting
+"""
+
+from exports.contracts import State
+
+
+class ExportError(Exception):
+    """Base of all. Facts are attributes; texts carry no internals and no cell of any row but its key."""
+
+    code = "internal"
+    retryable = False
+
+
+class RequestRefused(ExportError):
+    code = "invalid_request"
+    status = 400
+
+
+class FieldInvalid(RequestRefused):
+    """One field of the request is wrong. `reason` is a sentence in English, without the value."""
+
+    code = "invalid_field"
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class WindowTooLong(RequestRefused):
+    code = "window_too_long"
+    status = 422
+
+    def __init__(self, days: int, limit: int) -> None:
+        super().__init__(f"the window has {days} days, at most {limit} are allowed")
+        self.days = days
+        self.limit = limit
+
+
+class RequestConflict(RequestRefused):
+    code = "request_conflict"
+    status = 409
+
+
+class StateConflict(RequestRefused):
+    """The task's state does not allow what was asked. `code` says which: see `exports.messages`."""
+
+    status = 409
+
+    def __init__(self, code: str, state: State) -> None:
+        super().__init__(f"{code}: the task is {state}")
+        self.code = code
+        self.state = state
+
+
+class TaskUnknown(RequestRefused):
+    code = "task_not_found"
+    status = 404
+
+
+class TaskGone(RequestRefused):
+    code = "task_gone"
+    status = 410
+
+
+class StateUnavailable(ExportError):
+    code = "state_unavailable"
+    retryable = True
+
+
+class LeaseLost(ExportError):
+    code = "lease_lost"
+
+
+class TaskStopped(ExportError):
+    code = "task_stopped"
+
+
+class StepFailed(ExportError):
+    code = "unclassified"
+
+
+class SourceUnavailable(StepFailed):
+    """`code`: `database_timeout`, `database_connection` or `replica_conflict`."""
+
+    retryable = True
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class PageTooLarge(StepFailed):
+    code = "page_too_large"
+
+
+class SpoolFull(StepFailed):
+    code = "disk_full"
+    retryable = True
+
+
+class SegmentDamaged(StepFailed):
+    """Committed bytes are missing or differ. `shard_ids` must be read again from their first row."""
+
+    code = "spool_lost"
+
+    def __init__(self, shard_ids: tuple[str, ...]) -> None:
+        super().__init__(", ".join(shard_ids))
+        self.shard_ids = shard_ids
+
+
+class StoreUnavailable(StepFailed):
+    code = "store_unavailable"
+    retryable = True
+
+
+class StepBroken(StepFailed):
+    pass
+
+
+class SettingInvalid(ExportError):
+    """A setting has a wrong value. `name` is the setting's own name."""
+
+    code = "setting_invalid"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name}: {reason}")
+        self.name = name
+        self.reason = reason

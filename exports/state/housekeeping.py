@@ -1,0 +1,129 @@
+"""What the sweep and the workers keep beside the tasks: leases to look at, cleaning up, who is alive."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from exports.contracts import State, Step
+from exports.state import keys, replies
+from exports.state.connection import Connection, translated
+from exports.state.replies import Lease
+
+
+class Housekeeping(Connection):
+    """Raises, all methods: StateUnavailable."""
+
+    def leases(self, task_ids: Sequence[str]) -> dict[str, list[Lease]]:
+        """The leases of some tasks."""
+        with translated(), self._redis.pipeline(transaction=False) as pipe:
+            for task_id in task_ids:
+                pipe.hgetall(keys.of_task("running", task_id))
+            found = pipe.execute()
+        return {
+            task_id: [replies.lease(step, text) for step, text in held.items()]
+            for task_id, held in zip(task_ids, found, strict=True)
+        }
+
+    def scan_running(self) -> list[str]:
+        """Ids of all tasks that have leases, by a scan of the key space."""
+        with translated():
+            return [key.rsplit(":", 1)[1] for key in self._redis.scan_iter(match=keys.RUNNING_PATTERN, count=1000)]
+
+    def now_ms(self) -> int:
+        with translated():
+            seconds, micros = self._redis.time()
+        return seconds * 1000 + micros // 1000
+
+    def due_steps(self, step: Step, task_ids: Sequence[str], now_ms: int) -> int:
+        """How many steps of these tasks could be claimed now, at most the task limit for each."""
+        with translated(), self._redis.pipeline(transaction=False) as pipe:
+            for task_id in task_ids:
+                pipe.zcount(keys.of_task("pending", task_id), "-inf", now_ms)
+                pipe.hlen(keys.of_task("running", task_id))
+            counts = pipe.execute()
+        limit = self._conf.leases_per_task if step is Step.SHARD else 1
+        return sum(max(0, min(due, limit - held)) for due, held in zip(counts[::2], counts[1::2], strict=True))
+
+    def take_sweep_lock(self, holder: str, life_ms: int) -> bool:
+        with translated():
+            return bool(self._redis.set(keys.SWEEP_LOCK, holder, nx=True, px=life_ms))
+
+    def due_cleanups(self, now_ms: int, limit: int = 100) -> list[tuple[str, str]]:
+        """(task id, owner digest) of ended tasks that need cleaning up."""
+        with translated():
+            members = cast(list[str], self._redis.zrangebyscore(keys.CLEANUP, "-inf", now_ms, start=0, num=limit))
+        return [cast(tuple[str, str], tuple(member.split("|", 1))) for member in members]
+
+    def settle_cleanup(self, task_id: str, owner: str, *, due_ms: int | None) -> None:
+        """Plan the next cleaning up, or none. owner: its digest."""
+        with translated():
+            member = f"{task_id}|{owner}"
+            if due_ms is None:
+                self._redis.zrem(keys.CLEANUP, member)
+            else:
+                self._redis.zadd(keys.CLEANUP, {member: due_ms}, xx=True)
+
+    def forget(self, task_id: str, owner: str) -> None:
+        """Take an expired task out of the indexes and the cleaning up. owner: its digest."""
+        with translated(), self._redis.pipeline() as pipe:
+            for state in State:
+                pipe.zrem(keys.index(state), task_id)
+            pipe.zrem(keys.owner_index(owner), task_id)
+            pipe.zrem(keys.NOTIFY, task_id)
+            pipe.zrem(keys.CLEANUP, f"{task_id}|{owner}")
+            pipe.execute()
+
+    def identity(self, proposed: str) -> str:
+        """The identity of this database; the proposed one when it has none yet."""
+        with translated():
+            self._redis.set(keys.IDENTITY, proposed, nx=True)
+            return cast(str, self._redis.get(keys.IDENTITY))
+
+    def known_identity(self) -> str | None:
+        with translated():
+            return cast(str | None, self._redis.get(keys.IDENTITY))
+
+    # --- workers ---------------------------------------------------------------------------
+
+    def beat(self, worker: str, group: str, *, busy: bool) -> None:
+        """Tell that a worker is alive and whether it has work."""
+        with translated():
+            self._redis.hset(keys.WORKERS, worker, f"{self.now_ms()}|{group}|{int(busy)}")
+
+    def forget_worker(self, worker: str) -> None:
+        with translated():
+            self._redis.hdel(keys.WORKERS, worker)
+
+    def workers(self, *, silent_ms: int = 15_000) -> dict[str, tuple[str, bool]]:
+        """Worker → (group, busy), those that gave a sign of life lately; forgets the others."""
+        now = self.now_ms()
+        with translated():
+            found = cast(dict[str, str], self._redis.hgetall(keys.WORKERS))
+        alive = {}
+        for worker, text in found.items():
+            at, group, busy = text.split("|")
+            if now - int(at) <= silent_ms:
+                alive[worker] = (group, busy == "1")
+            else:
+                self.forget_worker(worker)
+        return alive
+
+    # --- the server itself -----------------------------------------------------------------
+
+    def ping(self) -> None:
+        with translated():
+            self._redis.ping()
+
+    def server_problems(self) -> list[str]:
+        """What makes this Redis unfit to hold the only copy of the state; empty when it is fit."""
+        with translated():
+            memory = self._redis.info("memory")
+            persistence = self._redis.info("persistence")
+            cluster = self._redis.info("cluster")
+        problems = []
+        if memory["maxmemory_policy"] != "noeviction":
+            problems.append(f"maxmemory-policy is {memory['maxmemory_policy']}, it must be noeviction")
+        if not int(persistence["aof_enabled"]):
+            problems.append("appendonly is off, it must be on")
+        if int(cluster.get("cluster_enabled", 0)):
+            problems.append("cluster mode is on, it is not supported")
+        return problems

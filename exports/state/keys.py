@@ -1,0 +1,74 @@
+"""The names of all Redis keys. One primary, no cluster: the keys of one script need not share a slot."""
+
+import hashlib
+from dataclasses import dataclass
+
+from exports.contracts import State, Step
+
+PREFIX = "export"
+
+_OF_TASK = ("task", "plan", "shards", "running", "pending", "segments", "done", "parts", "events")
+_SHARED = ("leases", "metrics", "cleanup", "notify")
+
+
+def request_digest(owner: str, request_id: str) -> str:
+    """What stands for a requestId in a key: an owner cannot meet another owner's."""
+    return hashlib.sha256(f"{owner}\0{request_id}".encode()).hexdigest()
+
+
+def owner_digest(owner: str) -> str:
+    return hashlib.sha256(owner.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRef:
+    """What is needed to name every key of a task."""
+
+    id: str
+    owner: str
+    request_id: str
+
+    @property
+    def cleanup_member(self) -> str:
+        """Names the task in `export:cleanup`, enough to clean up when its hash is gone."""
+        return f"{self.id}|{owner_digest(self.owner)}"
+
+
+def of_task(name: str, task_id: str) -> str:
+    return f"{PREFIX}:{name}:{task_id}"
+
+
+def runnable(step: Step) -> str:
+    """Tasks that have a step of this class to do, by the time one was last claimed (ms)."""
+    return f"{PREFIX}:runnable:{step}"
+
+
+def index(state: State) -> str:
+    """Tasks in a state, by the time they entered it (ms)."""
+    return f"{PREFIX}:index:{state}"
+
+
+def owner_index(digest: str) -> str:
+    """Tasks of an owner, by the time of submit (ms)."""
+    return f"{PREFIX}:index:owner:{digest}"
+
+
+IDENTITY = f"{PREFIX}:identity"
+SWEEP_LOCK = f"{PREFIX}:sweep-lock"
+WORKERS = f"{PREFIX}:workers"
+METRICS = f"{PREFIX}:metrics"
+CLEANUP = f"{PREFIX}:cleanup"
+NOTIFY = f"{PREFIX}:notify"
+LEASES = f"{PREFIX}:leases"
+RUNNING_PATTERN = f"{PREFIX}:running:*"
+
+
+def names(ref: TaskRef) -> dict[str, str]:
+    """Name in a script's header → key."""
+    found = {name: of_task(name, ref.id) for name in _OF_TASK}
+    found |= {name: f"{PREFIX}:{name}" for name in _SHARED}
+    found |= {f"runnable_{step}": runnable(step) for step in Step}
+    found |= {f"index_{state}": index(state) for state in State}
+    found["request"] = f"{PREFIX}:request:{request_digest(ref.owner, ref.request_id)}"
+    found["index_owner"] = owner_index(owner_digest(ref.owner))
+    return found

@@ -1,0 +1,72 @@
+#!lua
+-- Claim one step of a class under a lease, with the next fence. Repeated with the same claim: the same answer.
+-- State: queued | running -> running. Cost: O(leases of the task + log).
+-- KEYS
+--   task           hash    the task
+--   plan           hash    shard id -> constants
+--   pending        zset    step -> earliest time (ms)
+-- ARGV
+--   class        text    plan, shard, render or upload
+--   claim        text    id of this claim, fresh for each
+--   worker       text    who claims
+--   lease_ms     ms      life of the lease
+--   task_limit   count   most leases of the task
+--   budget       count   most leases that read the database, over all tasks
+--   digest       text    the worker's specification of this task
+-- USES
+--   time
+--   records
+--   leases
+--   events
+--   runnable
+--   enter
+-- REPLY
+--   ok           step, fence, record or '', constants or '', 1 if it starts the task, then the task's fields and values
+--   full         no place left under one of the limits
+--   wait         ms until the first step is due
+--   done         no step of this class is left
+--   stop         the task has ended or is being cancelled
+--   foreign      the task was planned with another specification
+--   gone         there is no such task
+local function answer(step, fence, starts)
+  local record = redis.call('HGET', K.shards, step) or ''
+  local constants = redis.call('HGET', K.plan, step) or ''
+  return {'ok', step, fence, record, constants, starts, unpack(redis.call('HGETALL', K.task))}
+end
+
+local function first_due(now)
+  local first = redis.call('ZRANGE', K.pending, 0, 0, 'WITHSCORES')
+  if not first[1] then return nil, {'done'} end
+  if tonumber(first[2]) > now then return nil, {'wait', int(tonumber(first[2]) - now)} end
+  return first[1]
+end
+
+local t = redis.call('HMGET', K.task, 'state', 'phase', 'digest')
+local state, phase = t[1], t[2]
+if not state then return {'gone'} end
+local now = now_ms()
+local held_steps = redis.call('HGETALL', K.running)
+for i = 1, #held_steps, 2 do
+  local l = parse_lease(held_steps[i + 1])
+  if l.claim == A.claim then return answer(held_steps[i], l.fence, '0') end
+end
+if (state ~= 'queued' and state ~= 'running') or cancel_requested() ~= '' then return {'stop'} end
+local class = phase == '' and 'plan' or phase == 'fetch' and 'shard' or phase
+if class ~= A.class then return {'done'} end
+if class ~= 'plan' and t[3] ~= A.digest then return {'foreign'} end
+if #held_steps / 2 >= tonumber(A.task_limit) then return {'full'} end
+local reads = class == 'plan' or class == 'shard'
+if reads and redis.call('ZCOUNT', K.leases, '(' .. int(now), '+inf') >= tonumber(A.budget) then return {'full'} end
+local step, refusal = first_due(now)
+if not step then return refusal end
+
+local fence = int(redis.call('HINCRBY', K.task, 'fence', 1))
+redis.call('ZREM', K.pending, step)
+write_lease(step, {expiry = now + tonumber(A.lease_ms), fence = fence, claim = A.claim, begun = '0', worker = A.worker})
+if state == 'queued' then
+  enter('running', now)
+  redis.call('HSET', K.task, 'started_at', int(now))
+  note(now, 'running', '')
+end
+propose(class, now)
+return answer(step, fence, state == 'queued' and '1' or '0')

@@ -1,0 +1,42 @@
+#!lua
+-- Commit one page whose bytes are in the segment: cursor, rows and segment move together. Renews the lease.
+-- State: running -> running. Cost: O(log leases).
+-- KEYS
+--   segments  hash    segment -> fence|length|crc|pages|rows|shard
+--   metrics   hash    counters
+-- ARGV
+--   step        text    shard id
+--   claim       text    the claim that holds it
+--   lease_ms    ms      life of the lease
+--   old_cursor  text    cursor before the page
+--   cursor      text    key of the page's last row
+--   rows        rows    of the page
+--   segment     text    name of the segment file
+--   length      bytes   committed with this page, of the segment
+--   crc         number  CRC-32 of those bytes
+--   pages       count   of the segment
+--   seg_rows    rows    of the segment
+-- USES
+--   time
+--   records
+--   leases
+-- REPLY
+--   ok        committed, also when it was before
+--   stop      committed; the task is being cancelled: release
+--   lost      nothing written: the claim does not hold the shard, or the cursor is another
+local l = held(A.step, A.claim)
+if not l then return {'lost'} end
+local r = read_record(A.step)
+if r.cursor ~= A.cursor then
+  if r.cursor ~= A.old_cursor then return {'lost'} end
+  r.rows = r.rows + tonumber(A.rows)
+  r.seen = math.max(r.seen, r.rows)
+  r.pages = r.pages + 1
+  r.attempts, r.recoveries, r.cursor = 0, 0, A.cursor
+  write_record(A.step, r)
+  redis.call('HSET', K.segments, A.segment, table.concat({l.fence, A.length, A.crc, A.pages, A.seg_rows, A.step}, '|'))
+  redis.call('HINCRBY', K.metrics, 'rows', A.rows)
+end
+l.expiry, l.begun = now_ms() + tonumber(A.lease_ms), '1'
+write_lease(A.step, l)
+return {cancel_requested() ~= '' and 'stop' or 'ok'}

@@ -1,0 +1,22 @@
+#!lua
+-- Keep one result of planning, so that a plan that is taken over goes on where it was. The first value stays.
+-- State: running -> running. Cost: O(log leases).
+-- KEYS
+--   plan      hash    shard id -> constants; '' -> snapshot
+-- ARGV
+--   claim     text    the claim that holds the plan
+--   lease_ms  ms      life of the lease
+--   field     text    shard id, or '' for the snapshot
+--   value     text    the kind's own text
+-- USES
+--   leases
+-- REPLY
+--   ok        kept
+--   stop      the task is being cancelled
+--   lost      the claim does not hold the plan any more
+local l = held('plan', A.claim)
+if not l then return {'lost'} end
+redis.call('HSETNX', K.plan, A.field, A.value)
+l.expiry = now_ms() + tonumber(A.lease_ms)
+write_lease('plan', l)
+return {cancel_requested() ~= '' and 'stop' or 'ok'}

@@ -1,0 +1,47 @@
+-- A lease: expiry|fence|claim|begun|worker (expiry in ms of the server's clock).
+-- KEYS
+--   task      hash    the task
+--   running   hash    step -> lease
+--   leases    zset    <task>|<step> -> expiry, the steps of all tasks that read the database
+-- ARGV
+--   id        text    task id
+-- USES
+--   time
+local function parse_lease(text)
+  local l = {}
+  l.expiry, l.fence, l.claim, l.begun, l.worker = string.match(text, '^(%d+)|(%d+)|([^|]*)|(%d)|(.*)$')
+  l.expiry = tonumber(l.expiry)
+  return l
+end
+
+-- The lease of a step if this claim still holds it. One that has run out but was not taken over still counts:
+-- nobody else owns the step.
+local function held(step, claim)
+  local text = redis.call('HGET', K.running, step)
+  local l = text and parse_lease(text)
+  return l and l.claim == claim and l or nil
+end
+
+local function write_lease(step, l)
+  redis.call('HSET', K.running, step, table.concat({int(l.expiry), l.fence, l.claim, l.begun, l.worker}, '|'))
+  if step ~= 'render' and step ~= 'upload' then
+    redis.call('ZADD', K.leases, int(l.expiry), A.id .. '|' .. step)
+  end
+end
+
+local function drop_lease(step)
+  redis.call('HDEL', K.running, step)
+  redis.call('ZREM', K.leases, A.id .. '|' .. step)
+end
+
+local function cancel_requested()
+  return redis.call('HGET', K.task, 'cancel_requested_at') or ''
+end
+
+local function live_leases(now)
+  local live = 0
+  for _, text in ipairs(redis.call('HVALS', K.running)) do
+    if parse_lease(text).expiry > now then live = live + 1 end
+  end
+  return live
+end

@@ -1,0 +1,45 @@
+#!lua
+-- Fix the shards and the specification, and open the shards to claims. Written once.
+-- State: running -> running, phase '' -> fetch (render if there is no shard). Cost: O(shards).
+-- KEYS
+--   pending   zset    step -> earliest time (ms)
+-- ARGV
+--   claim          text    the claim that holds the plan
+--   page_rows      rows    first page size of every shard
+--   digest         text    digest of the specification
+--   specification  text    the specification, for readers
+--   as_of          text    ISO 8601, UTC
+--   file_name      text    name of the file for people
+--   shards*        text    shard id, planned rows, …
+-- USES
+--   time
+--   records
+--   leases
+--   events
+--   runnable
+-- REPLY
+--   ok        written, also when this claim had written it before
+--   stop      the task is being cancelled: nothing written
+--   lost      the claim does not hold the plan any more
+if redis.call('HGET', K.task, 'plan_claim') == A.claim then return {'ok'} end
+if not held('plan', A.claim) then return {'lost'} end
+if cancel_requested() ~= '' then return {'stop'} end
+local now = now_ms()
+for i = 1, #A.shards, 2 do
+  write_record(A.shards[i], {
+    planned = tonumber(A.shards[i + 1]), rows = 0, seen = 0, pages = 0, page_rows = tonumber(A.page_rows),
+    attempts = 0, recoveries = 0, drift = '', cursor = '',
+  })
+  redis.call('ZADD', K.pending, 0, A.shards[i])
+end
+local phase, class = 'fetch', 'shard'
+if #A.shards == 0 then
+  phase, class = 'render', 'render'
+  redis.call('ZADD', K.pending, 0, 'render')
+end
+redis.call('HSET', K.task, 'phase', phase, 'digest', A.digest, 'specification', A.specification, 'as_of', A.as_of,
+  'file_name', A.file_name, 'shard_count', int(#A.shards / 2), 'plan_claim', A.claim)
+drop_lease('plan')
+propose(class, now)
+note(now, 'planned', int(#A.shards / 2) .. ' shards')
+return {'ok'}

@@ -1,0 +1,114 @@
+"""Reads of the state: a task as people see it, lists, counters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from exports.contracts import CommittedSegment, Event, ExportRequest, Format, ShardView, State, Step, TaskView
+from exports.state import keys, replies
+from exports.state.connection import Connection, translated
+from exports.state.keys import TaskRef
+from exports.telemetry.metrics import DURATION_BUCKETS_S
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """buckets: (upper bound in seconds, observations up to it), cumulative, without infinity."""
+
+    buckets: tuple[tuple[float, int], ...]
+    count: int
+    sum_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Exact over any kill: counted by the scripts that make the changes."""
+
+    states: Mapping[State, int]
+    rows: int
+    durations: Mapping[Format, Durations]
+
+
+class Reader(Connection):
+    """Changes nothing. Raises, all methods: StateUnavailable."""
+
+    def next_tasks(self, step: Step, limit: int) -> list[str]:
+        """Tasks with a step of this class, the one that was served longest ago first."""
+        with translated():
+            return cast(list[str], self._redis.zrange(keys.runnable(step), 0, limit - 1))
+
+    def ref(self, task_id: str) -> TaskRef | None:
+        """What names a task's keys; None for an unknown task."""
+        with translated():
+            owner, request_id = cast(
+                list[str | None], self._redis.hmget(keys.of_task("task", task_id), ["owner", "request_id"])
+            )
+        return TaskRef(task_id, owner, request_id) if owner is not None and request_id is not None else None
+
+    def request(self, task_id: str) -> ExportRequest | None:
+        """What a task was asked to do; it never changes."""
+        with translated():
+            fields = cast(dict[str, str], self._redis.hgetall(keys.of_task("task", task_id)))
+        return replies.export_request(fields) if fields else None
+
+    def read(self, task_id: str) -> TaskView | None:
+        """A task at one moment, in one round trip; None for an unknown task."""
+        reply = self._run("read_task", TaskRef(task_id, "", ""))
+        return replies.task_view(task_id, reply) if reply[0] == "ok" else None
+
+    def shards(self, task_id: str) -> list[ShardView]:
+        with translated(), self._redis.pipeline() as pipe:
+            pipe.hgetall(keys.of_task("shards", task_id))
+            pipe.zrange(keys.of_task("pending", task_id), 0, -1, withscores=True)
+            pipe.hgetall(keys.of_task("running", task_id))
+            pipe.smembers(keys.of_task("done", task_id))
+            shards, pending, running, done = pipe.execute()
+        return replies.shard_views(shards, dict(pending), running, frozenset(done))
+
+    def plan(self, task_id: str) -> dict[str, str]:
+        """Shard id → constants, "" → snapshot, as far as planning has come."""
+        with translated():
+            return cast(dict[str, str], self._redis.hgetall(keys.of_task("plan", task_id)))
+
+    def segments(self, task_id: str) -> list[CommittedSegment]:
+        """The committed segments, in the order of their fences."""
+        with translated():
+            found = cast(dict[str, str], self._redis.hgetall(keys.of_task("segments", task_id)))
+        parsed = []
+        for name, text in found.items():
+            fence, length, crc, pages, rows, shard_id = text.split("|", 5)
+            parsed.append(CommittedSegment(name, shard_id, int(fence), int(pages), int(rows), int(length), int(crc)))
+        return sorted(parsed, key=lambda segment: segment.fence)
+
+    def events(self, task_id: str) -> list[Event]:
+        with translated():
+            lines = cast(list[str], self._redis.lrange(keys.of_task("events", task_id), 0, -1))
+        return [replies.event(line) for line in lines]
+
+    def owned(self, owner: str) -> list[str]:
+        """Task ids of an owner, newest first."""
+        with translated():
+            return cast(list[str], self._redis.zrevrange(keys.owner_index(keys.owner_digest(owner)), 0, -1))
+
+    def in_state(self, state: State) -> list[str]:
+        """Task ids in a state, the last one to enter it first."""
+        with translated():
+            return cast(list[str], self._redis.zrevrange(keys.index(state), 0, -1))
+
+    def counters(self) -> Counters:
+        with translated():
+            raw = cast(dict[str, str], self._redis.hgetall(keys.METRICS))
+        return Counters(
+            states={state: int(raw.get(f"state:{state}", 0)) for state in State},
+            rows=int(raw.get("rows", 0)),
+            durations={name: _durations(raw, name) for name in Format},
+        )
+
+
+def _durations(raw: Mapping[str, str], name: Format) -> Durations:
+    buckets, count = [], 0
+    for bound in DURATION_BUCKETS_S:
+        count += int(raw.get(f"duration:{name}:{int(bound * 1000)}", 0))
+        buckets.append((bound, count))
+    count += int(raw.get(f"duration:{name}:inf", 0))
+    return Durations(tuple(buckets), count, int(raw.get(f"duration_ms:{name}", 0)) / 1000)

@@ -1,0 +1,249 @@
+"""What the scripts answer, as typed values. Scripts answer lists of strings."""
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from exports.contracts import (
+    Drift,
+    Event,
+    ExportRequest,
+    Failure,
+    Format,
+    Phase,
+    Recount,
+    ShardView,
+    State,
+    Step,
+    TaskView,
+    Warning,
+)
+from exports.state.keys import TaskRef
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A shard's record, see `lua/shared/records.lua`. drift: None until the shard is done."""
+
+    planned: int
+    rows: int
+    seen: int
+    pages: int
+    page_rows: int
+    attempts: int
+    recoveries: int
+    drift: Recount | None
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """expiry_ms: by the server's clock. worker: as given to `claim`."""
+
+    step: str
+    expiry_ms: int
+    fence: int
+    claim: str
+    begun: bool
+    worker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One step held by this worker. `record` and `constants` only for a shard. starts_task: the task was queued."""
+
+    ref: TaskRef
+    step: Step
+    name: str
+    fence: int
+    claim_id: str
+    record: Record | None
+    constants: str
+    request: ExportRequest
+    epoch: int
+    as_of: str
+    specification: str
+    file_name: str
+    object_key: str
+    file_size: int
+    sha256: str
+    traceparent: str
+    starts_task: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NoClaim:
+    """No step was claimed. reason: full, wait, done, stop, foreign or gone. wait_ms only for wait."""
+
+    reason: str
+    wait_ms: int = 0
+
+
+def moment(milliseconds: str | float) -> dt.datetime:
+    """A time kept as milliseconds since 1970."""
+    return dt.datetime.fromtimestamp(int(milliseconds) / 1000, tz=dt.UTC)
+
+
+def _moment_if_any(text: str | None) -> dt.datetime | None:
+    return moment(text) if text else None
+
+
+def pairs(flat: Sequence[str]) -> dict[str, str]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def drift_text(recount: Recount) -> str:
+    if recount.drift is Drift.CHANGED and recount.difference:
+        return str(recount.difference)
+    return str(recount.drift)
+
+
+def _recount(text: str) -> Recount | None:
+    if text == "":
+        return None
+    if text in set(Drift):
+        return Recount(Drift(text))
+    return Recount(Drift.CHANGED, int(text))
+
+
+def record(text: str) -> Record:
+    planned, rows, seen, pages, page_rows, attempts, recoveries, drift, cursor = text.split("|", 8)
+    return Record(
+        planned=int(planned),
+        rows=int(rows),
+        seen=int(seen),
+        pages=int(pages),
+        page_rows=int(page_rows),
+        attempts=int(attempts),
+        recoveries=int(recoveries),
+        drift=_recount(drift),
+        cursor=cursor,
+    )
+
+
+def lease(step: str, text: str) -> Lease:
+    expiry_ms, fence, claim, begun, worker = text.split("|", 4)
+    return Lease(step, int(expiry_ms), int(fence), claim, begun == "1", worker)
+
+
+def export_request(fields: Mapping[str, str]) -> ExportRequest:
+    return ExportRequest(
+        kind=fields["kind"],
+        owner=fields["owner"],
+        request_id=fields["request_id"],
+        first_day=dt.date.fromisoformat(fields["first_day"]),
+        last_day=dt.date.fromisoformat(fields["last_day"]),
+        format=Format(fields["format"]),
+    )
+
+
+def claim(ref: TaskRef, step: Step, claim_id: str, reply: Sequence[str]) -> Claim:
+    name, fence, text, constants, starts_task, *flat = reply[1:]
+    fields = pairs(flat)
+    return Claim(
+        ref=ref,
+        step=step,
+        name=name,
+        fence=int(fence),
+        claim_id=claim_id,
+        record=record(text) if text else None,
+        constants=constants,
+        request=export_request(fields),
+        epoch=int(fields["epoch"]),
+        as_of=fields.get("as_of", ""),
+        specification=fields.get("specification", ""),
+        file_name=fields.get("file_name", ""),
+        object_key=fields.get("object_key", ""),
+        file_size=int(fields.get("file_size", "0")),
+        sha256=fields.get("sha256", ""),
+        traceparent=fields["traceparent"],
+        starts_task=starts_task == "1",
+    )
+
+
+def warnings_text(warnings: Iterable[Warning]) -> str:
+    return json.dumps([[warning.code, warning.count, list(warning.keys)] for warning in warnings])
+
+
+def _warnings(text: str) -> tuple[Warning, ...]:
+    return tuple(Warning(code, count, tuple(keys)) for code, count, keys in json.loads(text or "[]"))
+
+
+def _failure(fields: Mapping[str, str]) -> Failure | None:
+    if fields["state"] != State.FAILED:
+        return None
+    return Failure(
+        code=fields["error_code"],
+        phase=Phase(fields["error_phase"]) if fields["error_phase"] else None,
+        shard_id=fields["error_shard"],
+        page=int(fields["error_page"]),
+        cursor=fields["error_cursor"],
+        attempts=int(fields["error_attempts"]),
+        retryable=fields["error_retryable"] == "1",
+    )
+
+
+def task_view(task_id: str, reply: Sequence[str]) -> TaskView:
+    now, processed, total, shards, done, running, certainty, difference = reply[1:9]
+    fields = pairs(reply[9:])
+    state = State(fields["state"])
+    rows = fields.get("rows", "0") if state is State.SUCCEEDED else ""
+    return TaskView(
+        task_id=task_id,
+        request=export_request(fields),
+        state=state,
+        phase=Phase(fields["phase"]) if fields["phase"] else None,
+        epoch=int(fields["epoch"]),
+        processed=int(rows or processed),
+        total=int(rows or total) if fields["phase"] else None,
+        created_at=moment(fields["created_at"]),
+        started_at=_moment_if_any(fields["started_at"]),
+        finished_at=_moment_if_any(fields["finished_at"]),
+        failure=_failure(fields),
+        cancel_requested_at=_moment_if_any(fields["cancel_requested_at"]),
+        shards_total=int(shards),
+        shards_done=int(done),
+        shards_running=int(running) if fields["phase"] == Phase.FETCH else 0,
+        drift=Recount(Drift(certainty), int(difference)) if fields["phase"] else None,
+        as_of=dt.datetime.fromisoformat(fields["as_of"]) if fields.get("as_of") else None,
+        warnings=_warnings(fields.get("warnings", "")),
+        file_name=fields.get("file_name", ""),
+        file_size=int(fields["file_size"]) if fields.get("file_size") else None,
+        sha256=fields.get("sha256", ""),
+        object_key=fields.get("object_key", ""),
+        expires_at=_moment_if_any(fields.get("expires_at")),
+        traceparent=fields["traceparent"],
+        read_at=moment(now),
+    )
+
+
+def shard_views(
+    shards: Mapping[str, str], pending: Mapping[str, float], running: Mapping[str, str], done: frozenset[str]
+) -> list[ShardView]:
+    return [
+        _shard_view(shard_id, record(text), pending.get(shard_id), running.get(shard_id), done=shard_id in done)
+        for shard_id, text in sorted(shards.items())
+    ]
+
+
+def _shard_view(shard_id: str, found: Record, due: float | None, held: str | None, *, done: bool) -> ShardView:
+    return ShardView(
+        shard_id=shard_id,
+        state="running" if held else "done" if done or found.drift else "pending",
+        cursor=found.cursor,
+        rows_written=found.rows,
+        planned=found.planned,
+        pages=found.pages,
+        page_rows=found.page_rows,
+        attempts=found.attempts,
+        recoveries=found.recoveries,
+        drift=found.drift,
+        next_try_at=moment(due) if due else None,
+        holder=lease(shard_id, held).worker if held else "",
+    )
+
+
+def event(text: str) -> Event:
+    at, name, detail = text.split("|", 2)
+    return Event(moment(at), name, detail)

@@ -1,0 +1,187 @@
+"""The state of all tasks in Redis: one method a transition, one script a method.
+
+Every method that changes a task under a claim answers a short word from its script's header. `lost` means that
+the claim does not hold the step any more: the caller stops and touches nothing.
+Raises, all methods: StateUnavailable when Redis does not answer or refuses (out of memory, loading, read-only).
+"""
+
+import functools
+import uuid
+from collections.abc import Iterable, Sequence
+
+from django.core.signals import setting_changed
+
+from exports.conf import conf
+from exports.contracts import (
+    CommittedSegment,
+    ExportRequest,
+    Recount,
+    Shard,
+    Step,
+    Warning,
+)
+from exports.state import replies
+from exports.state.connection import connect
+from exports.state.housekeeping import Housekeeping
+from exports.state.keys import TaskRef
+from exports.state.reader import Counters, Durations, Reader
+from exports.state.replies import Claim, Lease, NoClaim
+
+__all__ = ["Counters", "Durations", "Store", "store"]
+
+
+class Store(Reader, Housekeeping):
+    """One Redis database."""
+
+    # --- asking for work -------------------------------------------------------------------
+
+    def submit(
+        self, ref: TaskRef, request: ExportRequest, *, fingerprint: str, traceparent: str
+    ) -> tuple[str, str] | None:
+        """Make the task; None when it is new, else the (task id, fingerprint) that has this requestId."""
+        fields = {
+            "kind": request.kind,
+            "owner": request.owner,
+            "request_id": request.request_id,
+            "first_day": request.first_day.isoformat(),
+            "last_day": request.last_day.isoformat(),
+            "format": str(request.format),
+            "traceparent": traceparent,
+        }
+        flat = [text for pair in fields.items() for text in pair]
+        reply = self._run("submit_task", ref, fingerprint=fingerprint, fields=flat)
+        if reply[0] == "created":
+            return None
+        task_id, _, known = reply[1].partition("|")
+        return task_id, known
+
+    def claim(self, ref: TaskRef, step: Step, *, worker: str, digest: str) -> Claim | NoClaim:
+        """Claim one step of a class. digest: of the worker's own specification for this task."""
+        claim_id = uuid.uuid4().hex
+        reply = self._run(
+            "claim_step",
+            ref,
+            **{"class": step},
+            claim=claim_id,
+            worker=worker,
+            task_limit=self._conf.leases_per_task,
+            budget=self._conf.database_leases,
+            digest=digest,
+        )
+        if reply[0] == "ok":
+            return replies.claim(ref, step, claim_id, reply)
+        return NoClaim(reply[0], int(reply[1]) if reply[0] == "wait" else 0)
+
+    # --- under a claim ---------------------------------------------------------------------
+
+    def renew(self, claim: Claim, *, begun: bool = False) -> str:
+        return self._held("renew_lease", claim, begun=int(begun))[0]
+
+    def keep_plan(self, claim: Claim, field: str, value: str) -> str:
+        return self._run("keep_plan", claim.ref, claim=claim.claim_id, field=field, value=value)[0]
+
+    def write_plan(
+        self, claim: Claim, shards: Iterable[Shard], *, digest: str, specification: str, as_of: str, file_name: str
+    ) -> str:
+        flat = [text for shard in shards for text in (shard.id, str(shard.planned))]
+        return self._run(
+            "write_plan",
+            claim.ref,
+            claim=claim.claim_id,
+            page_rows=self._conf.page_rows,
+            digest=digest,
+            specification=specification,
+            as_of=as_of,
+            file_name=file_name,
+            shards=flat,
+        )[0]
+
+    def commit(self, claim: Claim, *, old_cursor: str, cursor: str, rows: int, segment: CommittedSegment) -> str:
+        return self._held(
+            "commit_page",
+            claim,
+            old_cursor=old_cursor,
+            cursor=cursor,
+            rows=rows,
+            segment=segment.name,
+            length=segment.length,
+            crc=segment.crc,
+            pages=segment.pages,
+            seg_rows=segment.rows,
+        )[0]
+
+    def finish_shard(self, claim: Claim, recount: Recount) -> str:
+        return self._held("finish_shard", claim, drift=replies.drift_text(recount))[0]
+
+    def write_recipe(
+        self, claim: Claim, *, size: int, sha256: str, object_key: str, warnings: Sequence[Warning]
+    ) -> str:
+        return self._run(
+            "write_recipe",
+            claim.ref,
+            claim=claim.claim_id,
+            size=size,
+            sha256=sha256,
+            object_key=object_key,
+            warnings=replies.warnings_text(warnings),
+        )[0]
+
+    def publish(self, claim: Claim) -> str:
+        return self._run("publish_task", claim.ref, claim=claim.claim_id)[0]
+
+    def retry(self, claim: Claim, code: str) -> str:
+        return self._held("retry_step", claim, code=code, delays=self._conf.retry_delays_ms)[0]
+
+    def halve_page(self, claim: Claim) -> tuple[str, int]:
+        """The word, and the rows of a page from now on if it is `ok`."""
+        reply = self._held("halve_page", claim, smallest=self._conf.page_rows_min)
+        return reply[0], int(reply[1]) if reply[0] == "ok" else 0
+
+    def fail(self, claim: Claim, code: str, *, retryable: bool) -> str:
+        return self._held("fail_task", claim, code=code, retryable=int(retryable))[0]
+
+    def release(self, claim: Claim) -> str:
+        return self._held("release_step", claim)[0]
+
+    def reopen(self, claim: Claim, shard_ids: Sequence[str]) -> str:
+        return self._held("reopen_shard", claim, limit=3, shards=shard_ids)[0]
+
+    # --- from outside ----------------------------------------------------------------------
+
+    def cancel(self, ref: TaskRef) -> str:
+        return self._run("cancel_task", ref)[0]
+
+    def complete_cancel(self, ref: TaskRef) -> str:
+        return self._run("complete_cancel", ref, grace_ms=self._conf.cancel_grace_ms)[0]
+
+    def recover(self, ref: TaskRef, lease: Lease, *, proven: bool, counted: bool) -> str:
+        return self._run(
+            "recover_step",
+            ref,
+            step=lease.step,
+            claim=lease.claim,
+            proven=int(proven),
+            counted=int(counted),
+            limit=self._conf.recoveries_max,
+            smallest=self._conf.page_rows_min,
+        )[0]
+
+    def rerun(self, ref: TaskRef, *, digest: str, from_scratch: bool) -> str:
+        return self._run("rerun_task", ref, digest=digest, scratch=int(from_scratch))[0]
+
+    def _held(self, name: str, claim: Claim, **values: object) -> list[str]:
+        return self._run(name, claim.ref, step=claim.name, claim=claim.claim_id, **values)
+
+
+@functools.cache
+def store() -> Store:
+    """The store of the settings in force."""
+    return Store(connect(conf()), conf())
+
+
+def _forget(*, setting: str, **_: object) -> None:
+    if setting == "EXPORTS":
+        store.cache_clear()
+
+
+setting_changed.connect(_forget)

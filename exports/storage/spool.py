@@ -1,0 +1,268 @@
+"""Where segments rest until the task is published: one folder a task, one file a claim.
+
+    <root>/identity                     names the Redis that this spool belongs to
+    <root>/alive/<worker>               locked for the life of a worker
+    <root>/tasks/<task>/<segment>       bytes of one claim
+    <root>/tasks/<task>/<segment>.pages one line of JSON a page
+    <root>/tasks/<task>/recipe.json     the rendered artifact
+
+Only `create` makes a task's folder, and `remove` renames it first: a woken zombie finds nothing to write into.
+Raises, all that write: SpoolFull when the disk or a quota is full, StepBroken for other errors of the disk.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from exports.contracts import CommittedSegment, Page, PageRecord, Warning
+from exports.errors import SegmentDamaged, SpoolFull, StepBroken
+from exports.storage import recipe as recipes
+from exports.storage import roots
+from exports.storage.recipe import Piece, Recipe
+
+_CHUNK = 1 << 20
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Errors of the disk as errors of the export."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise SpoolFull(os.strerror(error.errno)) from error
+        raise StepBroken(type(error).__name__) from error
+
+
+class SegmentWriter:
+    """Appends the pages of one claim. What lies behind the last `append` that was committed does not count.
+
+    sync_pages: force every page to disk.
+    """
+
+    def __init__(self, folder: Path, name: str, *, shard_id: str, fence: int, sync_pages: bool) -> None:
+        self._committed = CommittedSegment(name, shard_id, fence, pages=0, rows=0, length=0, crc=0)
+        self._sync_pages = sync_pages
+        with translated():
+            self._bytes = _create(folder / name)
+            self._lines = _create(folder / f"{name}.pages")
+        self._lines_length = 0
+
+    def append(self, page: Page) -> CommittedSegment:
+        """Write one page behind the committed bytes; the answer counts once it is committed and `keep` is called."""
+        base = self._committed
+        record = PageRecord(
+            page.rows, len(page.data), zlib.crc32(page.data), page.raw_length, page.raw_crc, page.warnings
+        )
+        with translated():
+            self.cut()
+            _write(self._bytes, page.data)
+            _write(self._lines, _line(record))
+            if self._sync_pages:
+                self.sync()
+        return CommittedSegment(
+            base.name,
+            base.shard_id,
+            base.fence,
+            pages=base.pages + 1,
+            rows=base.rows + page.rows,
+            length=base.length + len(page.data),
+            crc=zlib.crc32(page.data, base.crc),
+        )
+
+    def keep(self, committed: CommittedSegment) -> None:
+        """The page was committed: later pages go behind it."""
+        self._committed = committed
+        self._lines_length = os.fstat(self._lines).st_size
+
+    def cut(self) -> None:
+        """Take back what was written but not committed."""
+        for handle, length in ((self._bytes, self._committed.length), (self._lines, self._lines_length)):
+            os.ftruncate(handle, length)
+            os.lseek(handle, length, os.SEEK_SET)
+
+    def sync(self) -> None:
+        with translated():
+            os.fdatasync(self._bytes)
+            os.fdatasync(self._lines)
+
+    def close(self) -> None:
+        for handle in (self._bytes, self._lines):
+            os.close(handle)
+
+
+def _create(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def _write(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _line(record: PageRecord) -> bytes:
+    warnings = [[warning.code, warning.count, list(warning.keys)] for warning in record.warnings]
+    plain = [record.rows, record.length, record.crc, record.raw_length, record.raw_crc, warnings]
+    return json.dumps(plain, separators=(",", ":")).encode() + b"\n"
+
+
+def _record(line: bytes) -> PageRecord:
+    rows, length, crc, raw_length, raw_crc, warnings = json.loads(line)
+    return PageRecord(
+        rows,
+        length,
+        crc,
+        raw_length,
+        raw_crc,
+        tuple(Warning(code, count, tuple(keys)) for code, count, keys in warnings),
+    )
+
+
+class Spool:
+    """One folder tree. reserve_bytes: free space that `has_room` leaves alone."""
+
+    def __init__(self, root: Path, *, reserve_bytes: int = 0) -> None:
+        self.root = root
+        self._reserve = reserve_bytes
+        with translated():
+            for folder in (root / "tasks", root / "alive"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    # --- a task's folder -------------------------------------------------------------------
+
+    def folder(self, task_id: str) -> Path:
+        return self.root / "tasks" / task_id
+
+    def create(self, task_id: str) -> None:
+        """Make a task's folder; only plan does this."""
+        with translated():
+            self.folder(task_id).mkdir(mode=0o700, exist_ok=True)
+
+    def remove(self, task_id: str) -> None:
+        """Take a task's folder away at once, then free it."""
+        grave = self.root / "tasks" / f".{task_id}.{uuid.uuid4().hex}"
+        with suppress(FileNotFoundError):
+            self.folder(task_id).rename(grave)
+        for path in (self.root / "tasks").glob(f".{task_id}.*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def task_ids(self) -> list[str]:
+        return sorted(path.name for path in (self.root / "tasks").iterdir() if not path.name.startswith("."))
+
+    def changed_at(self, task_id: str) -> float:
+        """Unix time of the last change to a task's files; 0 when it has none."""
+        with translated():
+            return roots.changed_at(self.folder(task_id))
+
+    def read_identity(self) -> str:
+        """The identity of the Redis that this spool belongs to; empty when nothing says so."""
+        with translated():
+            return roots.read_identity(self.root)
+
+    def write_identity(self, identity: str) -> None:
+        with translated():
+            roots.write_identity(self.root, identity)
+
+    def has_room(self) -> bool:
+        """Whether more than the reserve is free."""
+        with translated():
+            return shutil.disk_usage(self.root).free > self._reserve
+
+    # --- segments --------------------------------------------------------------------------
+
+    def open_segment(self, task_id: str, name: str, *, shard_id: str, fence: int, sync_pages: bool) -> SegmentWriter:
+        """A new file for one claim. Raises: SegmentDamaged when the task's folder is gone."""
+        folder = self.folder(task_id)
+        if not folder.is_dir():
+            raise SegmentDamaged((shard_id,))
+        return SegmentWriter(folder, name, shard_id=shard_id, fence=fence, sync_pages=sync_pages)
+
+    def pages(self, task_id: str, segment: CommittedSegment) -> Sequence[PageRecord]:
+        """The committed pages of a segment, without looking at its bytes.
+
+        Raises: SegmentDamaged when the sidecar is missing, short, or tells another length or row count.
+        """
+        path = self.folder(task_id) / f"{segment.name}.pages"
+        try:
+            lines = path.read_bytes().split(b"\n")[: segment.pages]
+            records = [_record(line) for line in lines]
+        except (OSError, ValueError) as error:
+            raise SegmentDamaged((segment.shard_id,)) from error
+        told = (len(records), sum(record.length for record in records), sum(record.rows for record in records))
+        if told != (segment.pages, segment.length, segment.rows):
+            raise SegmentDamaged((segment.shard_id,))
+        return records
+
+    def check(self, task_id: str, segment: CommittedSegment) -> None:
+        """Read the committed bytes once. Raises: SegmentDamaged when they are not the ones that were committed."""
+        crc = 0
+        try:
+            for chunk in self.read(task_id, Piece(segment.length, segment=segment.name)):
+                crc = zlib.crc32(chunk, crc)
+        except (OSError, EOFError) as error:
+            raise SegmentDamaged((segment.shard_id,)) from error
+        if crc != segment.crc:
+            raise SegmentDamaged((segment.shard_id,))
+
+    def read(self, task_id: str, piece: Piece) -> Iterator[bytes]:
+        """Chunks of a range of a segment. Raises: OSError, EOFError when it is missing or too short."""
+        with (self.folder(task_id) / piece.segment).open("rb", buffering=0) as file:
+            file.seek(piece.offset)
+            left = piece.length
+            while left:
+                chunk = file.read(min(_CHUNK, left))
+                if not chunk:
+                    raise EOFError(piece.segment)
+                left -= len(chunk)
+                yield chunk
+
+    # --- the recipe ------------------------------------------------------------------------
+
+    def write_recipe(self, task_id: str, recipe: Recipe) -> None:
+        folder = self.folder(task_id)
+        with translated():
+            temporary = folder / f".recipe.{uuid.uuid4().hex}"
+            temporary.write_text(recipe.dump(), encoding="ascii")
+            temporary.rename(folder / "recipe.json")
+
+    def read_recipe(self, task_id: str, *, sha256: str) -> Recipe:
+        """The recipe of these bytes. Raises: SegmentDamaged (without shards) when there is none."""
+        try:
+            recipe = recipes.load((self.folder(task_id) / "recipe.json").read_text(encoding="ascii"))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SegmentDamaged(()) from error
+        if recipe.sha256 != sha256:
+            raise SegmentDamaged(())
+        return recipe
+
+    # --- who is alive ----------------------------------------------------------------------
+
+    def stay_alive(self, worker: str) -> int:
+        """Lock a worker's file for as long as this file descriptor is open; the kernel unlocks it with the process."""
+        handle = os.open(self.root / "alive" / worker, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return handle
+
+    def proved_dead(self, worker: str) -> bool:
+        """Whether a worker that locked its file here is gone. False when nothing is known."""
+        try:
+            with (self.root / "alive" / worker).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    def bury(self) -> None:
+        """Remove the files of workers that are gone."""
+        for path in (self.root / "alive").iterdir():
+            if self.proved_dead(path.name):
+                path.unlink(missing_ok=True)

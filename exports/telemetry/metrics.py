@@ -1,0 +1,36 @@
+"""Names and buckets of the metrics: the scripts that count and the collector that shows them share these.
+
+Counters live in Redis and are raised by the script that changes the state, so that a killed process loses none.
+"""
+
+TASKS = "export_task_total"
+"""Counter by `state`: one more each time a task enters it."""
+ROWS = "export_rows_processed_total"
+"""Counter: rows committed, over all tasks."""
+DURATION = "export_task_duration_seconds"
+"""Histogram by `format`: start of a task to the end of its epoch; one observation an epoch."""
+
+DURATION_BUCKETS_S = (
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    20.0,
+    30.0,
+    60.0,
+    120.0,
+    300.0,
+    600.0,
+    1800.0,
+    3600.0,
+    7200.0,
+)
+"""Upper bounds of the histogram, in seconds and rising; the last bucket, without a bound, is not listed."""
+
+
+def duration_bucket(seconds: float) -> int:
+    """The index of the first bound that is not below `seconds`; the number of bounds where all are."""
+    return next((at for at, bound in enumerate(DURATION_BUCKETS_S) if seconds <= bound), len(DURATION_BUCKETS_S))
