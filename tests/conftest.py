@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import dramatiq
 import psycopg
 import pymysql
 import pytest
@@ -14,7 +15,9 @@ import redis
 from django.conf import settings
 from django.test import override_settings
 
-from tests import databases, services
+from config.broker import make_broker
+from exports.pipeline import middleware
+from tests import databases, kinds, services
 
 S = TypeVar("S", bound=services.Service)
 VENDORS = ("sqlite", "postgres", "mariadb")
@@ -115,3 +118,20 @@ def exports_settings(**changes: Any) -> Iterator[None]:
     """Settings of the package changed for a while; the others stay."""
     with override_settings(EXPORTS={**settings.EXPORTS, **changes}):
         yield
+
+
+@pytest.fixture
+def desk(redis_db: redis.Redis, valkey: services.Valkey, tmp_path: Path) -> Iterator[Path]:
+    """Everything that the stages need to run in this process; the answer holds `spool` and `files`."""
+    broker = make_broker(valkey.url(2), middleware=middleware.for_sending())
+    dramatiq.set_broker(broker)
+    for faults in (kinds.FlakyOrders.before_read, kinds.FlakyOrders.before_plan, kinds.FlakyOrders.reads):
+        faults.clear()
+    with exports_settings(
+        kinds=("tests.kinds.FlakyOrders", "tests.kinds.WordsKind"),
+        spool_dir=tmp_path / "spool",
+        store_dir=tmp_path / "files",
+        spool_reserve_mb=0,
+    ):
+        yield tmp_path
+    broker.close()
