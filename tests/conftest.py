@@ -1,19 +1,26 @@
-"""Fixtures that all tests share: real servers, one of each in a session."""
+"""Fixtures that all tests share: real servers, one of each in a session, and an orders table in each database."""
 
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import dramatiq
+import psycopg
+import pymysql
 import pytest
 import redis
 from django.conf import settings
 from django.test import override_settings
 
-from tests import services
+from config.broker import make_broker
+from exports.pipeline import middleware
+from tests import databases, kinds, services
 
 S = TypeVar("S", bound=services.Service)
+VENDORS = ("sqlite", "postgres", "mariadb")
 
 
 @contextmanager
@@ -25,9 +32,30 @@ def running(start: Callable[[Path], S]) -> Iterator[S]:
         service.stop()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _database_access(django_db_blocker: Any) -> Iterator[None]:
+    """The orders database is read without transactions of the test runner, so nothing is made or rolled back."""
+    with django_db_blocker.unblock():
+        yield
+
+
 @pytest.fixture(scope="session")
 def valkey() -> Iterator[services.Valkey]:
     with running(services.start_valkey) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[services.Postgres]:
+    with running(services.start_postgres) as service:
+        service.execute("CREATE DATABASE orders")
+        yield service
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[services.MariaDB]:
+    with running(services.start_mariadb) as service:
+        service.execute("CREATE DATABASE orders")
         yield service
 
 
@@ -40,8 +68,70 @@ def redis_db(valkey: services.Valkey) -> Iterator[redis.Redis]:
             yield client
 
 
+@pytest.fixture(params=VENDORS)
+def orders_db(request: pytest.FixtureRequest) -> databases.OrdersDatabase:
+    """An empty orders table, read by the product through the alias `orders`. Runs once for each database."""
+    database: databases.OrdersDatabase = request.getfixturevalue(f"{request.param}_orders")
+    return database
+
+
+@pytest.fixture
+def sqlite_orders(tmp_path: Path) -> Iterator[databases.OrdersDatabase]:
+    path = tmp_path / "orders.sqlite3"
+    entry = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(path)}
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        yield from _offered(databases.OrdersDatabase(connection, vendor="sqlite", settings=entry))
+
+
+@pytest.fixture
+def postgres_orders(postgres: services.Postgres) -> Iterator[databases.OrdersDatabase]:
+    with psycopg.connect(postgres.dsn("orders"), autocommit=True) as connection:
+        yield from _offered(
+            databases.OrdersDatabase(connection, vendor="postgresql", settings=postgres.settings("orders"))
+        )
+
+
+@pytest.fixture
+def mariadb_orders(mariadb: services.MariaDB) -> Iterator[databases.OrdersDatabase]:
+    # No strict mode for the writer, so that a test can store zero dates.
+    with pymysql.connect(
+        host=mariadb.host,
+        port=mariadb.port,
+        user="root",
+        database="orders",
+        charset="utf8mb4",
+        autocommit=True,
+        sql_mode="",
+    ) as connection:
+        yield from _offered(databases.OrdersDatabase(connection, vendor="mysql", settings=mariadb.settings("orders")))
+
+
+def _offered(database: databases.OrdersDatabase) -> Iterator[databases.OrdersDatabase]:
+    databases.register(database.alias, {**database.settings, "CONN_MAX_AGE": None})
+    with exports_settings(database=database.alias):
+        yield database
+    databases.forget(database.alias)
+
+
 @contextmanager
 def exports_settings(**changes: Any) -> Iterator[None]:
     """Settings of the package changed for a while; the others stay."""
     with override_settings(EXPORTS={**settings.EXPORTS, **changes}):
         yield
+
+
+@pytest.fixture
+def desk(redis_db: redis.Redis, valkey: services.Valkey, tmp_path: Path) -> Iterator[Path]:
+    """Everything that the stages need to run in this process; the answer holds `spool` and `files`."""
+    broker = make_broker(valkey.url(2), middleware=middleware.for_sending())
+    dramatiq.set_broker(broker)
+    for faults in (kinds.FlakyOrders.before_read, kinds.FlakyOrders.before_plan, kinds.FlakyOrders.reads):
+        faults.clear()
+    with exports_settings(
+        kinds=("tests.kinds.FlakyOrders", "tests.kinds.WordsKind"),
+        spool_dir=tmp_path / "spool",
+        store_dir=tmp_path / "files",
+        spool_reserve_mb=0,
+    ):
+        yield tmp_path
+    broker.close()

@@ -1,10 +1,20 @@
-"""Settings of the tests."""
+"""Settings of the tests: no web, no broker; the orders databases are added by fixtures at run time."""
+
+import pymysql
+
+pymysql.install_as_MySQLdb()
 
 SECRET_KEY = "only-for-tests"
 USE_TZ = True
 TIME_ZONE = "UTC"
-INSTALLED_APPS: list[str] = []
-DATABASES = {"default": {"ENGINE": "django.db.backends.dummy"}}
+INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "exports"]
+AUTH_USER_MODEL = "exports.OpsUser"
+DATABASES = {
+    "default": {"ENGINE": "django.db.backends.dummy"},
+    "orders": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
+}
+DATABASE_ROUTERS = ["exports.kinds.orders.router.ReadOnlyRouter"]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 EXPORTS = {
     "settle_lag_s": 0,

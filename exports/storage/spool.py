@@ -17,7 +17,7 @@ import os
 import shutil
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -256,13 +256,18 @@ class Spool:
         """Whether a worker that locked its file here is gone. False when nothing is known."""
         try:
             with (self.root / "alive" / worker).open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Shared: two sweeps that ask at the same moment must not take each other for the worker.
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
             return False
         return True
 
-    def bury(self) -> None:
+    def dead_workers(self) -> frozenset[str]:
+        """All that are proved dead and not yet buried."""
+        names = [path.name for path in (self.root / "alive").iterdir()]
+        return frozenset(name for name in names if self.proved_dead(name))
+
+    def bury(self, workers: Iterable[str]) -> None:
         """Remove the files of workers that are gone."""
-        for path in (self.root / "alive").iterdir():
-            if self.proved_dead(path.name):
-                path.unlink(missing_ok=True)
+        for worker in workers:
+            (self.root / "alive" / worker).unlink(missing_ok=True)

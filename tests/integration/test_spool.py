@@ -144,7 +144,8 @@ def test_a_worker_is_proved_dead_only_when_its_process_is_gone(spool: Spool) -> 
         process.wait()
         assert spool.proved_dead("host:w")
     assert not spool.proved_dead("host:never seen here")
-    spool.bury()
+    assert spool.dead_workers() == {"host:w"}
+    spool.bury(["host:w"])
     assert not spool.proved_dead("host:w")
 
 

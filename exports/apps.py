@@ -1,0 +1,13 @@
+"""The Django app."""
+
+from django.apps import AppConfig
+
+
+class ExportsConfig(AppConfig):
+    name = "exports"
+    verbose_name = "Order exports"
+
+    def ready(self) -> None:
+        from exports.kinds.orders import guards  # needs loaded apps
+
+        guards.install()

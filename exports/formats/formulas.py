@@ -1,0 +1,33 @@
+"""Which text a spreadsheet may take for a formula when it opens a CSV file.
+
+Source: https://owasp.org/www-community/attacks/CSV_Injection (the leading characters and their full-width
+forms). White space and invisible characters in front are looked past, since spreadsheets trim them.
+"""
+
+import re
+from collections.abc import Iterator
+
+from exports.contracts import CELL
+from exports.formats.cells import cell_numbers
+
+_SIGN = rb"(?:[=+@-]|\xef\xbc[\x8b\x8d\x9d\xa0])"
+_BLANK = (
+    rb"(?:[ \t\n\r]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe1\xa0\x8e|\xe2\x80[\x80-\x8f\xa8\xa9\xaf]|\xe2\x81[\x9f\xa0]"
+    rb"|\xe3\x80\x80|\xef\xbb\xbf)"
+)
+_FORMULA = re.compile(rb"[\x00\t\n\r]|%b*%b" % (_BLANK, _SIGN))
+_NEGATIVE_NUMBER = re.compile(rb"-[0-9]+(?:\.[0-9]+)?")
+# The first bytes of the above: a short pattern is quick over a whole page, the full one is not.
+_SUSPECT = re.compile(rb"\x1f(?=[\x00\t\n\r +=@\xc2\xe1-\xe3\xef-])")
+
+
+def looks_like_formula(cell: bytes) -> bool:
+    """Whether the text needs a guard; a plain negative decimal number such as -0.02 does not."""
+    return _FORMULA.match(cell) is not None and _NEGATIVE_NUMBER.fullmatch(cell) is None
+
+
+def suspects(flat: bytes) -> Iterator[int]:
+    """Numbers of the few cells that may look like a formula; all that do are among them."""
+    page = CELL + flat
+    for number in cell_numbers(page, (match.end() for match in _SUSPECT.finditer(page))):
+        yield number - 1

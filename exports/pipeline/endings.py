@@ -1,0 +1,30 @@
+"""What the end of a task means outside Redis: a line in the log, and nothing left behind.
+
+Called with the word that a script answered, wherever a script can end a task. A kill between script and call
+leaves work for the sweep, which does the same again.
+"""
+
+from exports import kinds, storage
+from exports.contracts import ExportRequest, State
+from exports.telemetry import logs
+
+_events = logs.events(__name__)
+
+
+def settle(task_id: str, request: ExportRequest, word: str, *, code: str = "") -> None:
+    """Nothing unless the word is an end state. A failed task keeps what a rerun needs. code: why it failed."""
+    if word not in (State.SUCCEEDED, State.FAILED, State.CANCELLED):
+        return
+    tell = _events.error if word == State.FAILED else _events.info
+    tell("task.ended", state=word, code=code or None)
+    if word == State.SUCCEEDED:
+        storage.spool().remove(task_id)
+    elif word == State.CANCELLED:
+        free(task_id, request)
+
+
+def free(task_id: str, request: ExportRequest) -> None:
+    """Take away all that a task holds outside Redis. Doing it again is harmless."""
+    kinds.get(request.kind).release(task_id)
+    storage.spool().remove(task_id)
+    storage.artifacts().delete(task_id)

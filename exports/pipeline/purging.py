@@ -1,0 +1,74 @@
+"""Purge: what nobody needs any more leaves the disks. Only by hand or by a timer, never in a worker.
+
+Ended tasks past their time are removed by name, as the sweep does. Files of tasks that Redis does not know go when they
+are older than any task is kept, and only while spool, store and Redis belong together (`identity`).
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ulid import ULID
+
+from exports import storage
+from exports.conf import conf
+from exports.pipeline import identity, sweep
+from exports.telemetry import logs
+
+_events = logs.events(__name__)
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """Task ids by place (`spool`, `store`). refusal: why nothing was removed; empty when that was allowed.
+
+    kept: unknown tasks that are still too young.
+    """
+
+    refusal: str = ""
+    expired: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kept: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def purge(*, dry_run: bool) -> Purged:
+    """One pass. dry_run: tell which unknown tasks would go; the expired ones are then left alone too."""
+    refusal = identity.settle()
+    if refusal:
+        return Purged(refusal)
+    expired = {} if dry_run else _clean_up()
+    unknown = {name: identity.unknown(root) for name, root in identity.roots().items()}
+    old = {name: tuple(id_ for id_ in ids if _is_old(name, id_)) for name, ids in unknown.items()}
+    if not dry_run:
+        for name, task_ids in old.items():
+            for task_id in task_ids:
+                _remove(name, task_id)
+    kept = {name: tuple(id_ for id_ in ids if id_ not in old[name]) for name, ids in unknown.items()}
+    return Purged(expired=expired, unknown=old, kept=kept)
+
+
+def _clean_up() -> dict[str, tuple[str, ...]]:
+    """What the sweep frees now, by place."""
+    before = {name: root.task_ids() for name, root in identity.roots().items()}
+    sweep.clean_up()
+    after = {name: set(root.task_ids()) for name, root in identity.roots().items()}
+    return {name: tuple(id_ for id_ in ids if id_ not in after[name]) for name, ids in before.items()}
+
+
+def _is_old(name: str, task_id: str) -> bool:
+    """Older than any task is kept, by its id and by its files: either may be young where a backup was restored."""
+    try:
+        made_at = ULID.from_str(task_id.removeprefix(identity.TASK_PREFIX)).timestamp
+    except ValueError:
+        return False
+    newest = max(made_at, identity.roots()[name].changed_at(task_id))
+    return time.time() - newest > conf().state_days * _DAY_S
+
+
+def _remove(name: str, task_id: str) -> None:
+    if name == "spool":
+        storage.spool().remove(task_id)
+    else:
+        storage.artifacts().delete(task_id)
+    _events.info("task.purged", taskId=task_id, place=name)

@@ -1,0 +1,219 @@
+"""What the four stages share: claiming a step, holding its lease, and what an error does to it.
+
+A stage gives `run_slice` a function that performs one claimed step. Whatever that function raises becomes a
+transition here, the only place with a broad `except`.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from exports.conf import conf
+from exports.contracts import ExportRequest, Step
+from exports.errors import (
+    ExportError,
+    LeaseLost,
+    SegmentDamaged,
+    SpoolFull,
+    StateUnavailable,
+    StepFailed,
+    TaskStopped,
+)
+from exports.pipeline import endings, hints, workers
+from exports.pipeline.specification import specify
+from exports.state.keys import TaskRef
+from exports.state.replies import Claim, NoClaim
+from exports.state.store import store
+from exports.telemetry import logs, trace
+
+_events = logs.events(__name__)
+_PROPOSALS = 20
+_NAP_S = 0.5
+
+
+class SliceOver(ExportError):
+    """The lane's time is over: give the step back at its cursor and let others take their turn."""
+
+    code = "slice_over"
+
+
+class Holding:
+    """A claimed step whose lease is kept alive by a thread for as long as the work makes progress."""
+
+    def __init__(self, claim: Claim, *, deadline: float) -> None:
+        self.claim = claim
+        self._deadline = deadline
+        self._progress_at = time.monotonic()
+        self._word = "ok"
+        self._closed = threading.Event()
+
+    def hear(self, word: str) -> None:
+        """What a script answered to this claim. Raises: LeaseLost, TaskStopped."""
+        self._progress_at = time.monotonic()
+        if word == "lost":
+            raise LeaseLost
+        if word == "stop":
+            raise TaskStopped
+
+    def check(self) -> None:
+        """Note progress between two pieces of work, and hear whether to go on.
+
+        Raises: LeaseLost, TaskStopped, SliceOver.
+        """
+        self.hear(self._word)
+        if workers.stopping.is_set() or self._progress_at >= self._deadline:
+            raise SliceOver
+
+    def renew(self, *, begun: bool = False) -> None:
+        """Renew by hand. Raises as `hear`."""
+        self.hear(store().renew(self.claim, begun=begun))
+
+    def keep_alive(self) -> None:
+        """Renew until closed; stop when the work has made no progress for longer than a page may take."""
+        settings = conf()
+        while not self._closed.wait(settings.renew_every_ms / 1000):
+            if time.monotonic() - self._progress_at > settings.page_deadline_ms / 1000:
+                _events.warning("lease.abandoned", step=self.claim.name)
+                return
+            try:
+                self._word = store().renew(self.claim)
+            except StateUnavailable as error:
+                _events.warning("lease.not_renewed", step=self.claim.name, error=error)
+
+    def close(self) -> None:
+        self._closed.set()
+
+
+@contextmanager
+def holding(claim: Claim, *, deadline: float) -> Iterator[Holding]:
+    """Keep a claim's lease alive for the block, with its trace and ids bound to every log line."""
+    held = Holding(claim, deadline=deadline)
+    with (
+        trace.tracing(trace.child_of(claim.traceparent)),
+        logs.bound(taskId=claim.ref.id, shardId=claim.name if claim.step is Step.SHARD else None),
+    ):
+        if claim.starts_task:
+            _events.info("task.started")
+        thread = threading.Thread(target=held.keep_alive, name=f"renew {claim.name}", daemon=True)
+        thread.start()
+        try:
+            yield held
+        finally:
+            held.close()
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """What this process does next with the task, now that a step of it is done."""
+
+    ref: TaskRef
+    step: Step
+    perform: "Perform"
+
+
+Perform = Callable[[Holding], GoOn | None]
+"""Does the work of one claimed step."""
+
+
+def run_slice(step: Step, perform: Perform) -> None:
+    """Claim and perform steps of a class, task by task, until none is left or the time slice is over."""
+    deadline = time.monotonic() + conf().slice_ms / 1000
+    workers.current().tell(busy=True)
+    try:
+        while claim := _wait_for_claim(step, deadline):
+            attempt(claim, perform, deadline=deadline)
+            if time.monotonic() >= deadline or workers.stopping.is_set():
+                hints.send(step)
+                return
+    except StateUnavailable as error:
+        _events.warning("state.unavailable", step=str(step), error=error)
+    finally:
+        _tell_idle()
+
+
+def run_task(ref: TaskRef, step: Step, perform: Perform) -> None:
+    """Claim and perform the steps of one class of one task: what this process has just made possible."""
+    request = store().request(ref.id)
+    deadline = time.monotonic() + conf().slice_ms / 1000
+    while request and isinstance(claim := claim_step(ref, request, step), Claim):
+        attempt(claim, perform, deadline=deadline)
+        if time.monotonic() >= deadline or workers.stopping.is_set():
+            hints.send(step)
+            return
+
+
+def claim_step(ref: TaskRef, request: ExportRequest, step: Step) -> Claim | NoClaim:
+    return store().claim(ref, step, worker=workers.current().name, digest=specify(request).digest())
+
+
+def _wait_for_claim(step: Step, deadline: float) -> Claim | None:
+    while not workers.stopping.is_set():
+        found = _claim_any(step)
+        if not isinstance(found, NoClaim):
+            return found
+        if found.reason != "wait" or time.monotonic() + found.wait_ms / 1000 >= deadline:
+            return None
+        time.sleep(min(_NAP_S, found.wait_ms / 1000))
+    return None
+
+
+def _claim_any(step: Step) -> Claim | NoClaim:
+    """A claim on the first proposed task that has one to give, else the shortest wait."""
+    shortest = NoClaim("done")
+    for task_id in store().next_tasks(step, _PROPOSALS):
+        request = store().request(task_id)
+        if request is None:
+            continue
+        found = claim_step(TaskRef(task_id, request.owner, request.request_id), request, step)
+        if isinstance(found, Claim):
+            return found
+        if found.reason == "wait" and (shortest.reason != "wait" or found.wait_ms < shortest.wait_ms):
+            shortest = found
+    return shortest
+
+
+def attempt(claim: Claim, perform: Perform, *, deadline: float) -> None:
+    """Perform one claimed step, then what it makes possible. Raises: StateUnavailable."""
+    with holding(claim, deadline=deadline) as held:
+        go_on = _perform(held, perform)
+    if go_on is not None:
+        run_task(go_on.ref, go_on.step, go_on.perform)
+
+
+def _perform(held: Holding, perform: Perform) -> GoOn | None:
+    """An error becomes its transition."""
+    claim = held.claim
+    try:
+        return perform(held)
+    except LeaseLost:
+        _events.warning("step.lease_lost", step=claim.name)
+    except (TaskStopped, SliceOver) as stop:
+        word = store().release(claim)
+        _events.info("step.released", step=claim.name, reason=stop.code, answer=word)
+        endings.settle(claim.ref.id, claim.request, word)
+    except StateUnavailable:
+        raise
+    except Exception as error:  # noqa: BLE001  the edge of a stage: every error must be recorded in the state
+        _record(claim, error)
+    return None
+
+
+def _record(claim: Claim, error: Exception) -> None:
+    """What a failed step does to its task, as the table of failures in the design says."""
+    code = error.code if isinstance(error, StepFailed) else StepFailed.code
+    if isinstance(error, SegmentDamaged):
+        word = store().reopen(claim, error.shard_ids)
+    elif isinstance(error, StepFailed) and error.retryable and not isinstance(error, SpoolFull):
+        word = store().retry(claim, code)
+    else:
+        word = store().fail(claim, code, retryable=isinstance(error, StepFailed) and error.retryable)
+    _events.warning("step.failed", step=claim.name, code=code, answer=word, error=error)
+    endings.settle(claim.ref.id, claim.request, word, code=code)
+
+
+def _tell_idle() -> None:
+    # The sweep's sign of life tells it later.
+    with suppress(StateUnavailable):
+        workers.current().tell(busy=False)

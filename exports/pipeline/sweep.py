@@ -1,0 +1,159 @@
+"""Sweep: what makes the promise hold when processes die. In every worker, at its start and every few seconds.
+
+Takes leases back from workers that are gone, completes old cancels, tops hints up to what could be claimed, and
+cleans up after ended tasks. Every action is one transition of its own, so that two sweeps do no harm and a sweep
+that dies half way is simply followed by the next.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from exports import storage
+from exports.conf import conf
+from exports.contracts import State, Step, TaskView
+from exports.errors import StepFailed
+from exports.pipeline import endings, hints, identity, workers
+from exports.state.keys import TaskRef
+from exports.state.replies import Lease
+from exports.state.store import store
+from exports.telemetry import logs
+
+_events = logs.events(__name__)
+_HOUR_MS = 3_600_000
+_DAY_MS = 86_400_000
+_PROPOSALS = 100
+
+
+def sweep(*, boot: bool = False) -> None:
+    """One pass. boot: look at every lease there is, and do not wait for the lock."""
+    workers.current().beat()
+    if not boot and not store().take_sweep_lock(workers.current().name, conf().sweep_every_ms):
+        return
+    recover(store().scan_running if boot else lambda: store().in_state(State.RUNNING))
+    complete_cancels()
+    top_up_hints()
+    clean_up()
+    if boot:
+        with _tolerated("identity.unsettled"):
+            identity.settle()
+
+
+def recover(find_tasks: Callable[[], Sequence[str]]) -> None:
+    """Give the steps of dead workers back to pending.
+
+    Who is dead is found out before the tasks and their leases are read, and only they are buried: the file of a
+    worker whose lease nobody has taken back yet is the proof that another sweep needs.
+    """
+    now_ms, dead = store().now_ms(), storage.spool().dead_workers()
+    lost = [
+        (task_id, lease, lease.worker in dead)
+        for task_id, leases in store().leases(find_tasks()).items()
+        for lease in leases
+        if lease.worker in dead or lease.expiry_ms < now_ms
+    ]
+    for task_id, lease, proven in lost:
+        view = store().read(task_id)
+        if view is not None:
+            _recover(view, lease, proven=proven, counted=_lost_alone(lease, [other for _, other, _ in lost]))
+    storage.spool().bury(dead)
+
+
+def _lost_alone(lease: Lease, lost: Iterable[Lease]) -> bool:
+    """Whether the page may be to blame: several workers that a host lost at once died of something else."""
+    host = workers.host_of(lease.worker)
+    return {other.worker for other in lost if workers.host_of(other.worker) == host} == {lease.worker}
+
+
+def _recover(view: TaskView, lease: Lease, *, proven: bool, counted: bool) -> None:
+    word = store().recover(_ref(view), lease, proven=proven, counted=counted)
+    with logs.bound(taskId=view.task_id, traceId=view.trace_id):
+        _events.warning("step.recovered", step=lease.step, answer=word, worker=lease.worker, proven=proven)
+        endings.settle(view.task_id, view.request, word)
+
+
+def complete_cancels() -> None:
+    for task_id in store().in_state(State.RUNNING):
+        view = store().read(task_id)
+        if view is not None and view.cancel_requested_at is not None:
+            complete_cancel(view)
+
+
+def complete_cancel(view: TaskView) -> bool:
+    """End a task whose cancel is old enough; whether it ended here."""
+    word = store().complete_cancel(_ref(view))
+    with logs.bound(taskId=view.task_id, traceId=view.trace_id):
+        endings.settle(view.task_id, view.request, word)
+    return word == State.CANCELLED
+
+
+def _ref(view: TaskView) -> TaskRef:
+    return TaskRef(view.task_id, view.request.owner, view.request.request_id)
+
+
+def top_up_hints() -> None:
+    """Send hints for what could be claimed, never more than two a worker."""
+    now_ms = store().now_ms()
+    most = 2 * max(1, len(store().workers()))
+    for step in Step:
+        tasks = store().next_tasks(step, _PROPOSALS)
+        missing = min(store().due_steps(step, tasks, now_ms), most) - (hints.waiting(step) if tasks else 0)
+        if missing > 0:
+            hints.send(step, count=missing)
+
+
+def clean_up() -> None:
+    """Free what ended tasks still hold, and forget the expired ones."""
+    now_ms = store().now_ms()
+    for task_id, owner in store().due_cleanups(now_ms):
+        with _tolerated("cleanup.failed"):
+            _clean_up(task_id, owner, now_ms)
+
+
+@contextmanager
+def _tolerated(event: str) -> Iterator[None]:
+    """A disk or store that fails one thing must not keep the sweep from the others; it is tried again."""
+    try:
+        yield
+    except StepFailed as error:
+        _events.error(event, error=error)
+
+
+def _clean_up(task_id: str, owner: str, now_ms: int) -> None:
+    view = store().read(task_id)
+    if view is None:
+        storage.spool().remove(task_id)
+        storage.artifacts().delete(task_id)
+        store().forget(task_id, owner)
+        return
+    if view.state.ended:
+        _free_ended(view)
+    store().settle_cleanup(task_id, owner, due_ms=_next_cleanup_ms(view, now_ms))
+
+
+def _free_ended(view: TaskView) -> None:
+    if view.state is State.CANCELLED:
+        endings.free(view.task_id, view.request)
+    elif view.state is State.SUCCEEDED:
+        storage.spool().remove(view.task_id)
+        if _file_expiry_ms(view) <= _ms(view.read_at):
+            storage.artifacts().delete(view.task_id)
+
+
+def _next_cleanup_ms(view: TaskView, now_ms: int) -> int | None:
+    """When to look again: a cancelled task's last holder may still write for a while; a file expires before its task."""
+    if view.finished_at is None or view.expires_at is None:
+        return None
+    ended_ms = _ms(view.finished_at)
+    times = [ended_ms + conf().lease_ms, ended_ms + _HOUR_MS] if view.state is State.CANCELLED else []
+    times += [_file_expiry_ms(view)] if view.state is State.SUCCEEDED else []
+    return min((time for time in times if time > now_ms), default=_ms(view.expires_at) + 1)
+
+
+def _file_expiry_ms(view: TaskView) -> int:
+    assert view.finished_at is not None
+    return _ms(view.finished_at) + conf().file_days * _DAY_MS
+
+
+def _ms(moment: dt.datetime) -> int:
+    return round(moment.timestamp() * 1000)

@@ -1,0 +1,268 @@
+"""The one door to the exports for the API, the ops page and the commands."""
+
+import datetime as dt
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ulid import ULID
+
+from exports import formats, kinds, storage
+from exports.conf import conf
+from exports.contracts import Event, ExportRequest, Phase, Principal, Right, ShardView, State, Step, TaskView
+from exports.errors import (
+    FieldInvalid,
+    RequestConflict,
+    StateConflict,
+    TaskGone,
+    TaskUnknown,
+    WindowTooLong,
+)
+from exports.pipeline import diagnosis, endings, hints, purging, sweep, workers
+from exports.pipeline.diagnosis import Finding
+from exports.pipeline.purging import Purged
+from exports.pipeline.specification import specify
+from exports.state.keys import TaskRef
+from exports.state.store import Counters, store
+from exports.telemetry import logs, trace
+
+_events = logs.events(__name__)
+_PREFIX = "exp_"
+_REQUEST_ID_MAX = 255
+_STEP_OF = {None: Step.PLAN, Phase.FETCH: Step.SHARD, Phase.RENDER: Step.RENDER, Phase.UPLOAD: Step.UPLOAD}
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """created: False when the requestId had this task already."""
+
+    task_id: str
+    state: State
+    created: bool
+    trace_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A finished file. read: (offset, length) → chunks."""
+
+    file_name: str
+    content_type: str
+    size: int
+    sha256: str
+    epoch: int
+    trace_id: str
+    read: Callable[[int, int], Iterator[bytes]]
+
+
+def default_kind() -> str:
+    """The kind that `POST /api/orders/export` exports."""
+    return kinds.names()[0]
+
+
+def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
+    """Make a task, or find the one that has this requestId.
+
+    Raises: FieldInvalid, WindowTooLong, RequestConflict, TaskGone, StateUnavailable; nothing is written then.
+    """
+    _check(request)
+    traceparent = traceparent or trace.new_traceparent()
+    fingerprint = _fingerprint(request)
+    ref = TaskRef(f"{_PREFIX}{ULID()}", request.owner, request.request_id)
+    known = store().submit(ref, request, fingerprint=fingerprint, traceparent=traceparent)
+    if known is None:
+        with logs.bound(taskId=ref.id, traceId=trace.trace_id(traceparent)):
+            _events.info("task.submitted", kind=request.kind, format=str(request.format), days=_days(request))
+        hints.send(Step.PLAN, traceparent=traceparent)
+        return Submitted(ref.id, State.QUEUED, created=True, trace_id=trace.trace_id(traceparent))
+    task_id, known_fingerprint = known
+    if known_fingerprint != fingerprint:
+        raise RequestConflict("the requestId belongs to another export")
+    view = store().read(task_id)
+    if view is None:
+        raise TaskGone("the task of this requestId has just expired")
+    return Submitted(task_id, view.state, created=False, trace_id=view.trace_id)
+
+
+def _check(request: ExportRequest) -> None:
+    if not request.request_id or len(request.request_id) > _REQUEST_ID_MAX or not request.request_id.isprintable():
+        raise FieldInvalid("requestId", f"must be 1 to {_REQUEST_ID_MAX} printable characters")
+    if request.last_day < request.first_day:
+        raise FieldInvalid("to", "must not be before from")
+    if _days(request) > conf().max_days:
+        raise WindowTooLong(_days(request), conf().max_days)
+
+
+def _days(request: ExportRequest) -> int:
+    return (request.last_day - request.first_day).days + 1
+
+
+def _fingerprint(request: ExportRequest) -> str:
+    body = f"{request.kind}\0{request.first_day}\0{request.last_day}\0{request.format}"
+    return hashlib.sha256(body.encode()).hexdigest()[:32]
+
+
+def read_task(task_id: str, *, principal: Principal) -> TaskView:
+    """A task as its owner or an operator sees it; completes a cancel that is old enough.
+
+    Raises: TaskUnknown (also for another owner's), TaskGone, StateUnavailable.
+    """
+    view = _read(task_id, principal=principal)
+    if view.cancel_requested_at is not None and sweep.complete_cancel(view):
+        view = _read(task_id, principal=principal)
+    return view
+
+
+def _read(task_id: str, *, principal: Principal) -> TaskView:
+    view = store().read(task_id)
+    if view is None:
+        if _expired(task_id):
+            raise TaskGone("the task is kept no longer")
+        raise TaskUnknown("there is no such task")
+    if view.request.owner != principal.owner and not principal.may(Right.OPS_READ):
+        raise TaskUnknown("there is no such task")
+    return view
+
+
+def _expired(task_id: str) -> bool:
+    """Whether an unknown task id is older than tasks are kept; the id tells its age."""
+    try:
+        made_at = ULID.from_str(task_id.removeprefix(_PREFIX)).datetime
+    except ValueError:
+        return False
+    return dt.datetime.now(dt.UTC) - made_at > dt.timedelta(days=conf().state_days)
+
+
+def list_tasks(
+    *, principal: Principal, state: State | None = None, limit: int = 50, before: str = ""
+) -> list[TaskView]:
+    """The principal's own tasks, newest first. before: only tasks older than this one."""
+    ids = [task_id for task_id in store().owned(principal.owner) if not before or task_id < before]
+    return _views(ids, state=state, limit=limit, principal=principal)
+
+
+def list_all(*, state: State, limit: int = 50) -> list[TaskView]:
+    """Tasks of all owners in a state, the last one to enter it first; for operators."""
+    operator = Principal("", frozenset({Right.OPS_READ}))
+    return _views(store().in_state(state), state=state, limit=limit, principal=operator)
+
+
+def _views(ids: list[str], *, state: State | None, limit: int, principal: Principal) -> list[TaskView]:
+    views: list[TaskView] = []
+    for task_id in ids:
+        if len(views) == limit:
+            break
+        try:
+            view = read_task(task_id, principal=principal)
+        except (TaskUnknown, TaskGone):
+            continue
+        if state is None or view.state is state:
+            views.append(view)
+    return views
+
+
+def read_shards(task_id: str, *, principal: Principal) -> list[ShardView]:
+    """The shards of a task, in file order. Raises as `read_task`."""
+    _read(task_id, principal=principal)
+    return store().shards(task_id)
+
+
+def read_events(task_id: str, *, principal: Principal) -> list[Event]:
+    """The bounded history of a task, oldest first. Raises as `read_task`."""
+    _read(task_id, principal=principal)
+    return store().events(task_id)
+
+
+def cancel(task_id: str, *, principal: Principal) -> TaskView:
+    """Accept a cancel, or find the task cancelled already.
+
+    Raises: StateConflict `cannot_cancel` for a task that has succeeded; as `read_task`.
+    """
+    view = _act_on(task_id, principal=principal)
+    word = store().cancel(_ref(view))
+    if word == "refused":
+        raise StateConflict("cannot_cancel", State.SUCCEEDED)
+    with logs.bound(taskId=task_id, traceId=view.trace_id):
+        _events.info("task.cancel", by=principal.owner, answer=word)
+        endings.settle(task_id, view.request, word)
+    return read_task(task_id, principal=principal)
+
+
+def rerun(task_id: str, *, principal: Principal, from_scratch: bool = False) -> TaskView:
+    """Queue a failed task again: what is missing, or everything.
+
+    Raises: StateConflict `cannot_rerun` (not failed) or `specification_changed` (only from scratch); as `read_task`.
+    """
+    view = _act_on(task_id, principal=principal)
+    word = store().rerun(_ref(view), digest=specify(view.request).digest(), from_scratch=from_scratch)
+    if word in ("foreign", "lost"):
+        raise StateConflict("specification_changed", view.state)
+    if word == "refused":
+        raise StateConflict("cannot_rerun", view.state)
+    with logs.bound(taskId=task_id, traceId=view.trace_id):
+        _events.info("task.rerun", by=principal.owner, scratch=from_scratch)
+    queued = read_task(task_id, principal=principal)
+    hints.send(_STEP_OF[queued.phase], traceparent=view.traceparent)
+    return queued
+
+
+def _act_on(task_id: str, *, principal: Principal) -> TaskView:
+    """A task that the principal may change: its own, or any with the right to act."""
+    view = _read(task_id, principal=principal)
+    if view.request.owner != principal.owner and not principal.may(Right.OPS_ACT):
+        raise TaskUnknown("there is no such task")
+    return view
+
+
+def _ref(view: TaskView) -> TaskRef:
+    return TaskRef(view.task_id, view.request.owner, view.request.request_id)
+
+
+def open_file(task_id: str, *, principal: Principal) -> Artifact:
+    """The finished file.
+
+    Raises: StateConflict `file_not_ready`, TaskGone when the file is kept no longer; as `read_task`.
+    """
+    view = read_task(task_id, principal=principal)
+    if view.state is not State.SUCCEEDED:
+        raise StateConflict("file_not_ready", view.state)
+    artifacts = storage.artifacts()
+    if artifacts.size(view.object_key) != view.file_size or view.file_size is None:
+        raise TaskGone("the file is kept no longer")
+    output = formats.get(view.request.format)
+    return Artifact(
+        file_name=view.file_name,
+        content_type=output.content_type,
+        size=view.file_size,
+        sha256=view.sha256,
+        epoch=view.epoch,
+        trace_id=view.trace_id,
+        read=lambda offset, length: artifacts.read(view.object_key, offset, length),
+    )
+
+
+def read_counters() -> Counters:
+    """What `/metrics` shows. Raises: StateUnavailable."""
+    return store().counters()
+
+
+def ping() -> None:
+    """Raises: StateUnavailable."""
+    store().ping()
+
+
+def sweep_once() -> None:
+    """One full pass of the sweep, as a worker does at its start. Raises: StateUnavailable."""
+    sweep.sweep(boot=True)
+    # A command is no worker: hints are counted by those that stay.
+    store().forget_worker(workers.current().name)
+
+
+def purge(*, dry_run: bool = False) -> Purged:
+    """Remove what has expired and what nobody knows. Raises: StateUnavailable, StoreUnavailable."""
+    return purging.purge(dry_run=dry_run)
+
+
+def diagnose() -> list[Finding]:
+    """What `export_doctor` shows: whether everything that the service needs is there and fit. Raises nothing."""
+    return diagnosis.diagnose()

@@ -1,0 +1,84 @@
+"""Kinds for the tests: one that knows neither days nor orders, and orders that fail when told to."""
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from exports.contracts import (
+    CELL,
+    ROW,
+    Block,
+    CellType,
+    Column,
+    Drift,
+    ExportRequest,
+    Recount,
+    Shard,
+    Snapshot,
+    TimeForm,
+)
+from exports.kinds.orders import OrdersKind
+
+WORDS = sorted(
+    f"{first}{second}{third}|é\n"
+    for first in "abcde"
+    for second in "xyz"
+    for third in "αβγδε"
+    if (first, second) != ("c", "y")
+)
+
+
+class WordsKind:
+    """A list of words, a shard for each first letter; keys are the words themselves, cursors any text."""
+
+    name = "words"
+    columns: Sequence[Column] = (
+        Column("word", "词", "Word", CellType.TEXT),
+        Column("length", "长度", "Length", CellType.INTEGER),
+    )
+    released: ClassVar[list[str]] = []
+
+    def shard_ids(self, request: ExportRequest) -> list[str]:
+        return sorted({word[0] for word in WORDS})
+
+    def take_snapshot(self, request: ExportRequest) -> Snapshot:
+        return Snapshot(dt.datetime(2026, 9, 1, tzinfo=dt.UTC), "")
+
+    def plan_shard(self, request: ExportRequest, snapshot: Snapshot, shard_id: str) -> Shard:
+        return Shard(shard_id, shard_id, "", sum(word.startswith(shard_id) for word in WORDS))
+
+    def read(self, shard: Shard, cursor: str, limit: int, form: TimeForm, masked: frozenset[str]) -> Block:
+        page = [word for word in WORDS if word.startswith(shard.id) and word > cursor][:limit]
+        rows = [CELL.join([word.encode(), str(len(word)).encode()]) for word in page]
+        return Block(ROW.join(rows), len(page), page[-1] if page else "")
+
+    def recount(self, shard: Shard, snapshot: Snapshot) -> Recount:
+        return Recount(Drift.EXACT)
+
+    def file_stem(self, request: ExportRequest) -> str:
+        return "words"
+
+    def release(self, task_id: str) -> None:
+        self.released.append(task_id)
+
+
+Fault = Callable[[Shard, str, int], None]
+
+
+class FlakyOrders(OrdersKind):
+    """Orders whose reads and plan statements first call what the test has put here."""
+
+    before_read: ClassVar[list[Fault]] = []
+    before_plan: ClassVar[list[Callable[[str], None]]] = []
+    reads: ClassVar[list[tuple[str, str, int]]] = []
+
+    def read(self, shard: Shard, cursor: str, limit: int, form: TimeForm, masked: frozenset[str]) -> Block:
+        self.reads.append((shard.id, cursor, limit))
+        for fault in self.before_read:
+            fault(shard, cursor, limit)
+        return super().read(shard, cursor, limit, form, masked)
+
+    def plan_shard(self, request: ExportRequest, snapshot: Snapshot, shard_id: str) -> Shard:
+        for fault in self.before_plan:
+            fault(shard_id)
+        return super().plan_shard(request, snapshot, shard_id)
