@@ -8,6 +8,7 @@ class ExportsConfig(AppConfig):
     verbose_name = "Order exports"
 
     def ready(self) -> None:
+        from exports import checks  # noqa: F401  registers the system checks
         from exports.kinds.orders import guards  # needs loaded apps
 
         guards.install()

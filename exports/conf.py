@@ -17,7 +17,9 @@ from django.core.signals import setting_changed
 from exports.errors import SettingInvalid
 
 
-def _setting(default: Any, effect: str, low: int | None = None, high: int | None = None, choices: tuple[str, ...] = ()) -> Any:
+def _setting(
+    default: Any, effect: str, low: int | None = None, high: int | None = None, choices: tuple[str, ...] = ()
+) -> Any:
     return field(default=default, metadata={"effect": effect, "low": low, "high": high, "choices": choices})
 
 
@@ -30,8 +32,12 @@ class Conf:
     """Every setting with its default. Names carry their unit."""
 
     # what is exported
-    kinds: tuple[str, ...] = _setting(("exports.kinds.orders.OrdersKind",), "Classes of the kinds; the first one serves `POST /api/orders/export`")
-    business_zone: str = _setting("Asia/Shanghai", "IANA time zone whose calendar days are the shards and whose wall clock stands in the file")
+    kinds: tuple[str, ...] = _setting(
+        ("exports.kinds.orders.OrdersKind",), "Classes of the kinds; the first one serves `POST /api/orders/export`"
+    )
+    business_zone: str = _setting(
+        "Asia/Shanghai", "IANA time zone whose calendar days are the shards and whose wall clock stands in the file"
+    )
     settle_lag_s: int = _setting(60, "Rows younger than this are left out when the window touches now", 0, 3600)
     xmin_wait_s: int = _setting(30, "Longest wait at plan for older PostgreSQL transactions to end", 0, 3600)
     max_days: int = _setting(366, "Longest window of a task, in days", 1, 3660)
@@ -43,7 +49,9 @@ class Conf:
     statement_timeout_ms: int = _setting(8000, "Time limit of a page's statement", 100, 600_000)
     plan_statement_timeout_ms: int = _setting(30_000, "Time limit of a count at plan", 100, 600_000)
     page_deadline_ms: int = _setting(20_000, "A page that takes longer no longer renews its lease", 200, 600_000)
-    database_leases: int = _setting(8, "Most steps that read the database at the same time, over all tasks and hosts", 1, 1000)
+    database_leases: int = _setting(
+        8, "Most steps that read the database at the same time, over all tasks and hosts", 1, 1000
+    )
 
     # the file
     header_language: str = _setting("zh", "Language of the header", choices=("zh", "en"))
@@ -59,7 +67,9 @@ class Conf:
     renew_every_ms: int = _setting(10_000, "Pause between renewals of a lease", 50, 600_000)
     slice_ms: int = _setting(25_000, "A lane gives its place back after this time", 0, 600_000)
     sweep_every_ms: int = _setting(5000, "Pause between two sweeps", 50, 600_000)
-    retry_delays_ms: tuple[int, ...] = _setting((1000, 4000, 16_000), "Pauses before a page or an upload is tried again; then the task fails")
+    retry_delays_ms: tuple[int, ...] = _setting(
+        (1000, 4000, 16_000), "Pauses before a page or an upload is tried again; then the task fails"
+    )
     recoveries_max: int = _setting(3, "A page that was lost with its worker this often fails the task", 1, 100)
     cancel_grace_ms: int = _setting(8000, "A reader completes a cancel that is older than this", 0, 60_000)
     worker_rss_mb: int = _setting(256, "A worker above this memory leaves and is started again", 64)
@@ -74,13 +84,28 @@ class Conf:
     file_days: int = _setting(7, "Days that a file is kept; at most state_days", 1, 365)
 
     # access
-    auth: str = _setting("token", "Who is asked for identity: `token`, `gateway`, or `none` (loopback demo only)", choices=("token", "gateway", "none"))
-    tokens: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, metadata={"effect": "List of `{owner, sha256, rights}`; sha256 of a token of at least 128 random bits", "low": None, "high": None, "choices": ()})
+    auth: str = _setting(
+        "token",
+        "Who is asked for identity: `token`, `gateway`, or `none` (loopback demo only)",
+        choices=("token", "gateway", "none"),
+    )
+    tokens: tuple[Mapping[str, Any], ...] = field(
+        default=(),
+        repr=False,
+        metadata={
+            "effect": "List of `{owner, sha256, rights}`; sha256 of a token of at least 128 random bits",
+            "low": None,
+            "high": None,
+            "choices": (),
+        },
+    )
     gateway_secret: str = _secret("Shared secret that a trusted gateway sends in `X-Gateway-Secret`")
     link_minutes: int = _setting(15, "Life of a download link", 1, 1440)
 
     # parts
-    redis_url: str = _setting("redis://127.0.0.1:6379/1", "Redis database of the state; not the broker's and not a cache's")
+    redis_url: str = _setting(
+        "redis://127.0.0.1:6379/1", "Redis database of the state; not the broker's and not a cache's"
+    )
     database: str = _setting("orders", "Alias of the orders database in `DATABASES`")
 
 

@@ -2,6 +2,8 @@
 
 import pymysql
 
+from exports.api import defaults
+
 pymysql.install_as_MySQLdb()
 
 SECRET_KEY = "only-for-tests"
@@ -26,3 +28,6 @@ EXPORTS = {
     "retry_delays_ms": (50, 100, 200),
     "cancel_grace_ms": 500,
 }
+
+REST_FRAMEWORK = defaults.REST_FRAMEWORK
+SPECTACULAR_SETTINGS = defaults.SPECTACULAR_SETTINGS

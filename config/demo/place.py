@@ -1,0 +1,81 @@
+"""The demo's folder: what lies where, the passwords made once, and the lock that keeps it to one demo at a time."""
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_LOCK_WAIT_S = 10.0
+
+
+class DemoError(Exception):
+    """The demo cannot go on; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passwords:
+    secret_key: str
+    valkey: str
+    owner: str
+    reader: str
+
+
+class Place:
+    """One folder. Absolute, and made where it is missing; only its owner may read the passwords in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        for name in ("run", "logs", "valkey", "downloads"):
+            (self.root / name).mkdir(parents=True, exist_ok=True)
+
+    def passwords(self) -> Passwords:
+        """The servers' passwords and the key of the download links; the same at every start."""
+        path = self.root / "passwords.json"
+        if not path.exists():
+            made = {name: secrets.token_hex(32) for name in Passwords.__slots__}
+            write_private(path, json.dumps(made))
+        return Passwords(**json.loads(path.read_text("ascii")))
+
+    def pid_file(self, name: str) -> Path:
+        return self.root / "run" / f"{name}.pid"
+
+    def log(self, name: str) -> Path:
+        return self.root / "logs" / f"{name}.log"
+
+    @contextmanager
+    def locked(self) -> Iterator[int]:
+        """Hold the folder. The descriptor is handed to every child, so that the lock outlives a killed supervisor
+        for as long as one of them still runs.
+
+        Raises: DemoError when another demo holds it.
+        """
+        handle = os.open(self.root / "run" / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._lock(handle)
+            yield handle
+        finally:
+            os.close(handle)
+
+    def _lock(self, handle: int) -> None:
+        deadline = time.monotonic() + _LOCK_WAIT_S
+        while True:
+            try:
+                return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise DemoError(f"another demo uses {self.root}; its process ids are in run/*.pid") from None
+                time.sleep(0.1)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, all or nothing."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    temporary.touch(mode=0o600, exist_ok=False)
+    temporary.write_text(text, "utf-8")
+    temporary.rename(path)

@@ -1,0 +1,64 @@
+"""The counters in Redis as Prometheus families. They are read at each scrape, so every web process answers alike."""
+
+from collections.abc import Iterable
+
+from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+from exports import service
+from exports.contracts import State
+from exports.state.store import Counters
+from exports.telemetry import metrics as names
+
+
+class ExportCollector(Collector):
+    """Raises: StateUnavailable; a scrape without Redis fails and shows no zeros."""
+
+    def collect(self) -> Iterable[Metric]:
+        counters = service.read_counters()
+        yield _tasks(counters)
+        yield CounterMetricFamily(names.ROWS, "Rows committed, over all tasks", value=counters.rows)
+        yield _durations(counters)
+
+    def describe(self) -> Iterable[Metric]:
+        """Registered without a scrape: Redis may be away when a process starts."""
+        return []
+
+
+class Both(Collector):
+    """Our registry, then the one that django-prometheus fills."""
+
+    def __init__(self, own: CollectorRegistry) -> None:
+        self.own = own
+
+    def collect(self) -> Iterable[Metric]:
+        yield from self.own.collect()
+        yield from REGISTRY.collect()
+
+
+def _tasks(counters: Counters) -> Metric:
+    family = CounterMetricFamily(names.TASKS, "Tasks that entered a state", labels=["state"])
+    for state in State:
+        family.add_metric([state.value], counters.states.get(state, 0))
+    return family
+
+
+def _durations(counters: Counters) -> Metric:
+    family = HistogramMetricFamily(
+        names.DURATION, "From the first start to the end of a task's epoch", labels=["format"]
+    )
+    for format_, durations in counters.durations.items():
+        buckets = [(str(bound), float(count)) for bound, count in durations.buckets]
+        family.add_metric([format_.value], [*buckets, ("+Inf", float(durations.count))], durations.sum_seconds)
+    return family
+
+
+registry = CollectorRegistry()
+registry.register(ExportCollector())
+
+
+def exposition() -> bytes:
+    """All metrics in Prometheus' text format."""
+    return generate_latest(Both(registry))

@@ -1,0 +1,156 @@
+"""The shapes of bodies, for the published schema. Answers are made by `representation`; tests hold the two together."""
+
+import copy
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework import serializers
+
+from exports.api import problems
+from exports.contracts import Drift, Format, Phase, State
+
+AnyField = serializers.Field[Any, Any, Any, Any]
+
+
+def _shape(name: str, **fields: AnyField) -> type[serializers.Serializer[Any]]:
+    return type(name, (serializers.Serializer,), {"get_fields": lambda _: copy.deepcopy(fields), "__doc__": None})
+
+
+def _text(**options: Any) -> serializers.CharField:
+    return serializers.CharField(**options)
+
+
+def _number(**options: Any) -> serializers.IntegerField:
+    return serializers.IntegerField(**options)
+
+
+def _time(*, allow_null: bool = True) -> serializers.DateTimeField:
+    return serializers.DateTimeField(allow_null=allow_null)
+
+
+def _state() -> serializers.ChoiceField:
+    return serializers.ChoiceField(choices=[state.value for state in State])
+
+
+def _phase() -> serializers.ChoiceField:
+    return serializers.ChoiceField(choices=[phase.value for phase in Phase], allow_null=True)
+
+
+_SUBMIT: dict[str, AnyField] = {
+    "requestId": _text(max_length=255, help_text="Chosen by the caller; the same one answers the same task."),
+    "from": serializers.DateField(help_text="First day, in the business time zone."),
+    "to": serializers.DateField(help_text="Last day, included."),
+    "format": serializers.ChoiceField(choices=[format_.value for format_ in Format]),
+}
+SubmitRequest = _shape("SubmitRequest", **_SUBMIT)
+Submitted = _shape("Submitted", taskId=_text(), state=_state(), progressUrl=_text())
+RerunRequest = _shape(
+    "RerunRequest",
+    fromScratch=serializers.BooleanField(
+        required=False, help_text="Forget what is done; needed after a change of specification."
+    ),
+)
+ErrorDetail = _shape(
+    "ErrorDetail",
+    phase=_phase(),
+    shardId=_text(allow_null=True),
+    page=_number(allow_null=True),
+    cursor=_text(allow_null=True),
+    attempts=_number(),
+    retryable=serializers.BooleanField(),
+)
+CellWarning = _shape("CellWarning", code=_text(), count=_number(), keys=serializers.ListField(child=_text()))
+DriftShape = _shape("Drift", kind=serializers.ChoiceField(choices=[kind.value for kind in Drift]), difference=_number())
+Shards = _shape("Shards", total=_number(), done=_number(), running=_number())
+_TASK: dict[str, AnyField] = {
+    "taskId": _text(),
+    "state": _state(),
+    "phase": _phase(),
+    "processed": _number(help_text="Rows; never falls."),
+    "total": _number(allow_null=True, help_text="Rows; null until planned."),
+    "startedAt": _time(),
+    "finishedAt": _time(),
+    "error": _text(allow_null=True, help_text="One sentence, by Accept-Language; only of a failed task."),
+    "downloadUrl": _text(allow_null=True, help_text="Works as a plain link for some minutes; made anew at each read."),
+    "requestId": _text(),
+    "from": serializers.DateField(),
+    "to": serializers.DateField(),
+    "format": serializers.ChoiceField(choices=[format_.value for format_ in Format]),
+    "createdAt": _time(allow_null=False),
+    "errorCode": _text(allow_null=True),
+    "errorDetail": ErrorDetail(allow_null=True),
+    "warnings": CellWarning(many=True),
+    "fileName": _text(allow_null=True),
+    "fileSize": _number(allow_null=True, help_text="Bytes."),
+    "sha256": _text(allow_null=True),
+    "expiresAt": _time(),
+    "asOf": _time(),
+    "drift": DriftShape(allow_null=True),
+    "shards": Shards(),
+    "cancelRequested": serializers.BooleanField(),
+    "traceId": _text(),
+}
+Task = _shape("Task", **_TASK)
+TaskList = _shape(
+    "TaskList", tasks=Task(many=True), next=_text(allow_null=True, help_text="`before` of the next page.")
+)
+Health = _shape("Health", status=_text())
+ProblemShape = _shape(
+    "Problem",
+    type=_text(),
+    title=_text(),
+    status=_number(),
+    detail=_text(),
+    code=_text(help_text="Stable; see docs/api.md."),
+    field=_text(required=False, help_text="Of a 400: the field that is wrong."),
+)
+
+LANGUAGE = OpenApiParameter("Accept-Language", str, OpenApiParameter.HEADER, description="`zh` (default) or `en`.")
+
+_WHEN = {
+    400: "The body or a field is wrong.",
+    401: "No valid credentials.",
+    403: "The right is missing, or the link is not valid.",
+    404: "Unknown, or not yours.",
+    406: "Only application/json can be served.",
+    409: "The requestId belongs to another request, or the task's state does not allow it.",
+    410: "Kept no longer, or the link is out of date.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    416: "The range lies outside of the file.",
+    422: "More days than allowed.",
+    503: "Not available; Retry-After says when to try again.",
+}
+
+
+def refusals(*statuses: int, closed: bool = True) -> dict[tuple[int, str], OpenApiResponse]:
+    """Problem details for these statuses, and for those that every closed address can answer."""
+    return {
+        (status, problems.CONTENT_TYPE): OpenApiResponse(ProblemShape, description=_WHEN[status])
+        for status in sorted({*((401, 403) if closed else ()), *statuses})
+    }
+
+
+class IdentityScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """How credentials are shown in the schema."""
+
+    target_class = "exports.api.identity.Identity"
+    name = "bearer"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "description": "Or the headers of a trusted gateway."}
+
+
+class LinkScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """A download link stands in for the other credentials."""
+
+    target_class = "exports.api.links.LinkOrIdentity"
+    name = "link"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
+        return {"type": "apiKey", "in": "query", "name": "link", "description": "The signature in `downloadUrl`."}
+
+    def get_security_requirement(self, auto_schema: AutoSchema) -> list[dict[str, list[Any]]]:
+        return [{"link": []}, {"bearer": []}]

@@ -1,0 +1,83 @@
+"""What all commands share: an answer as text or JSON, one sentence for a refusal, and the exit code.
+
+0 done, 1 refused or failed, 2 used wrongly. Commands act as an operator: they reach the tasks of every owner.
+"""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from exports.contracts import Principal, Right
+from exports.errors import ExportError, StateConflict, StateUnavailable, StoreUnavailable, TaskUnknown
+from exports.messages import PROBLEMS, Language
+
+OPERATOR = Principal("ops", frozenset(Right))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """lines: for people. data: the same for programs. done: False makes the exit code 1."""
+
+    lines: Sequence[str]
+    data: Mapping[str, Any]
+    done: bool = True
+
+
+class ExportCommand(BaseCommand):
+    """A subclass adds its arguments and gives an answer."""
+
+    # `export_doctor` tells what is wrong with the settings; the others must work all the same.
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+
+    def answer(self, given: dict[str, Any]) -> Answer:
+        """Raises: ExportError."""
+        raise NotImplementedError
+
+    def handle(self, *_: Any, **given: Any) -> None:
+        as_json = given["json"]
+        try:
+            answer = self.answer(given)
+        except ExportError as error:
+            if as_json:
+                self._write_json({"error": sentence(error), "code": error.code})
+            raise CommandError(sentence(error)) from error
+        if as_json:
+            self._write_json(answer.data)
+        else:
+            for line in answer.lines:
+                self.stdout.write(line)
+        if not answer.done:
+            raise SystemExit(1)
+
+    def _write_json(self, data: Mapping[str, Any]) -> None:
+        self.stdout.write(json.dumps(data, ensure_ascii=False))
+
+
+class TaskCommand(ExportCommand):
+    """A command about one task."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("task", help="taskId, such as exp_01J8Z4K2…")
+
+
+def sentence(error: ExportError) -> str:
+    """What happened, in words that need no code."""
+    if isinstance(error, StateConflict):
+        return PROBLEMS[error.code].detail.say(Language.EN, state=error.state)
+    if isinstance(error, TaskUnknown):
+        return "There is no such task."
+    if isinstance(error, StateUnavailable):
+        return f"Redis does not answer or refuses ({error})."
+    if isinstance(error, StoreUnavailable):
+        return f"The file store does not answer or refuses ({error})."
+    if error.code in PROBLEMS:
+        return PROBLEMS[error.code].detail.say(Language.EN)
+    return str(error)

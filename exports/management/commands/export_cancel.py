@@ -1,0 +1,23 @@
+"""`manage.py export_cancel TASK`: end a task that has not succeeded."""
+
+from typing import Any
+
+from exports import service
+from exports.contracts import State
+from exports.management import shapes
+from exports.management.base import OPERATOR, Answer, TaskCommand
+
+
+class Command(TaskCommand):
+    help = "Cancels a task within ten seconds and frees its disk space. A failed task is given up."
+
+    def answer(self, given: dict[str, Any]) -> Answer:
+        task = given["task"]
+        view = service.cancel(task, principal=OPERATOR)
+        done = view.state is State.CANCELLED
+        line = (
+            f"{view.task_id} is cancelled"
+            if done
+            else f"{view.task_id} will be cancelled: its pages are finished first"
+        )
+        return Answer([line], shapes.task_data(view))

@@ -1,0 +1,19 @@
+"""`manage.py export_doctor`: is everything there that the service needs?"""
+
+from typing import Any
+
+from exports import service
+from exports.management.base import Answer, ExportCommand
+
+
+class Command(ExportCommand):
+    help = (
+        "Checks settings, Redis, workers, disks, the orders table and its grants. Exit code 1 when one line says FAIL."
+    )
+
+    def answer(self, given: dict[str, Any]) -> Answer:
+        findings = service.diagnose()
+        lines = [f"{found.level:<4} {found.name:<20} {found.text}" for found in findings]
+        data = [{"level": found.level, "name": found.name, "text": found.text} for found in findings]
+        failed = any(found.level == "FAIL" for found in findings)
+        return Answer(lines, {"findings": data}, done=not failed)

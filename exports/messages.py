@@ -1,0 +1,260 @@
+"""Every sentence that a caller reads, in Chinese and English.
+
+A sentence is made from a code and its facts at the moment it is read, so that one stored failure answers
+both languages. Nothing here holds a cell of any row but its key.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from django.utils.translation.trans_real import parse_accept_lang_header
+
+from exports.contracts import Failure, Phase
+
+
+class Language(StrEnum):
+    ZH = "zh"
+    EN = "en"
+
+
+def choose_language(accept_language: str) -> Language:
+    """The first language of the header that is spoken here; Chinese without one."""
+    for name, quality in parse_accept_lang_header(accept_language.lower()):
+        language = name.split("-")[0]
+        if quality > 0 and language in set(Language):
+            return Language(language)
+    return Language.ZH
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One sentence in both languages; `{names}` are facts."""
+
+    zh: str
+    en: str
+
+    def say(self, language: Language, **facts: object) -> str:
+        return (self.zh if language is Language.ZH else self.en).format_map(facts)
+
+
+PLANNING = Text("计划阶段", "planning")
+PHASES = {
+    Phase.FETCH: Text("读取", "fetch"),
+    Phase.RENDER: Text("合成", "render"),
+    Phase.UPLOAD: Text("上传", "upload"),
+}
+
+CAUSES = {
+    "database_timeout": Text("数据库超时", "database timeout"),
+    "database_connection": Text("数据库连接中断", "database connection lost"),
+    "replica_conflict": Text("数据库副本冲突", "conflict with the replica's recovery"),
+    "page_too_large": Text("单页过大，内存不足", "page too large for memory"),
+    "disk_full": Text("磁盘已满", "disk full"),
+    "spool_lost": Text("暂存数据丢失或损坏", "spooled data lost or damaged"),
+    "store_unavailable": Text("文件存储不可用", "file store not available"),
+    "row_limit": Text("行数超过上限", "more rows than allowed"),
+    "max_runtime": Text("运行时间超过上限", "longest run time exceeded"),
+    "poison": Text("该页多次使工作进程中止", "the page ended its worker several times"),
+    "unclassified": Text("内部错误", "internal error"),
+}
+
+
+def failure_sentence(failure: Failure, language: Language) -> str:
+    """Where and why a task failed, in one sentence.
+
+    `fetch failed on 2026-09-14, page 7 (after id 18342): database timeout, 4 attempts.`
+    """
+    cause = CAUSES.get(failure.code)
+    facts = {
+        "phase": (PHASES[failure.phase] if failure.phase else PLANNING).say(language),
+        "place": _place(failure, language),
+        "cause": cause.say(language) if cause else failure.code.replace("_", " "),
+        "attempts": _attempts(failure.attempts, language),
+    }
+    return Text("{phase}{place}失败：{cause}{attempts}。", "{phase} failed{place}: {cause}{attempts}.").say(
+        language, **facts
+    )
+
+
+def _place(failure: Failure, language: Language) -> str:
+    parts = []
+    if failure.shard_id:
+        parts.append(Text(" {shard} ", " on {shard}").say(language, shard=failure.shard_id))
+    if failure.page:
+        parts.append(_page(failure, language, first=not parts))
+    if failure.cursor:
+        parts.append(Text("（id {cursor} 之后）", " (after id {cursor})").say(language, cursor=failure.cursor))
+    return "".join(parts)
+
+
+def _page(failure: Failure, language: Language, *, first: bool) -> str:
+    if failure.phase is Phase.UPLOAD:
+        return Text("第 {page} 个分段", " at part {page}").say(language, page=failure.page)
+    return Text("第 {page} 页", " at page {page}" if first else ", page {page}").say(language, page=failure.page)
+
+
+def _attempts(attempts: int, language: Language) -> str:
+    if not attempts:
+        return ""
+    plural = "attempt" if attempts == 1 else "attempts"
+    return Text("，共尝试 {attempts} 次", ", {attempts} {plural}").say(language, attempts=attempts, plural=plural)
+
+
+REQUIRED = "is required"
+NOT_TEXT = "must be text"
+NOT_PRINTABLE = "must have 1 to 255 printable characters"
+NOT_A_DAY = "must be a date that exists, as YYYY-MM-DD"
+DAY_OUT_OF_RANGE = "must lie between 1970-01-01 and 9998-12-31"
+REVERSED = "must not be before `from`"
+NOT_A_FORMAT = "must be csv or xlsx"
+KEY_DIFFERS = "must equal the Idempotency-Key header"
+NOT_A_STATE = "must be queued, running, succeeded, failed or cancelled"
+NOT_A_LIMIT = "must be a whole number from 1 to 100"
+NOT_A_TASK_ID = "must be a taskId"
+NOT_BOOLEAN = "must be true or false"
+
+REASONS_ZH = {
+    REQUIRED: "必填",
+    NOT_TEXT: "必须是文本",
+    NOT_PRINTABLE: "必须为 1 到 255 个可打印字符",
+    NOT_A_DAY: "必须是存在的日期，格式为 YYYY-MM-DD",
+    DAY_OUT_OF_RANGE: "必须在 1970-01-01 与 9998-12-31 之间",
+    REVERSED: "不得早于 from",
+    NOT_A_FORMAT: "必须是 csv 或 xlsx",
+    KEY_DIFFERS: "必须与请求头 Idempotency-Key 相同",
+    NOT_A_STATE: "必须是 queued、running、succeeded、failed 或 cancelled",
+    NOT_A_LIMIT: "必须是 1 到 100 的整数",
+    NOT_A_TASK_ID: "必须是 taskId",
+    NOT_BOOLEAN: "必须是 true 或 false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemText:
+    """Title and detail of a refusal."""
+
+    title: Text
+    detail: Text
+
+
+def _problem(zh_title: str, en_title: str, zh_detail: str, en_detail: str) -> ProblemText:
+    return ProblemText(Text(zh_title, en_title), Text(zh_detail, en_detail))
+
+
+PROBLEMS: Mapping[str, ProblemText] = {
+    "bad_request": _problem("请求有误", "Bad request", "无法理解该请求。", "The request cannot be understood."),
+    "invalid_body": _problem(
+        "请求体有误",
+        "Invalid body",
+        "请求体必须是一个 JSON 对象，键不重复，UTF-8 编码。",
+        "The body must be one JSON object in UTF-8, without repeated keys.",
+    ),
+    "invalid_field": _problem("字段有误", "Invalid field", "{field}：{reason}。", "{field} {reason}."),
+    "not_authenticated": _problem(
+        "未登录", "Not authenticated", "缺少身份凭证。", "The request carries no credentials."
+    ),
+    "authentication_failed": _problem(
+        "身份验证失败", "Authentication failed", "身份凭证无效。", "The credentials are not valid."
+    ),
+    "permission_denied": _problem(
+        "没有权限", "Permission denied", "没有执行此操作的权限。", "You have no right to do this."
+    ),
+    "loopback_only": _problem(
+        "仅限本机",
+        "Loopback only",
+        "演示模式只接受来自本机的请求。",
+        "Without authentication only requests from this machine are answered.",
+    ),
+    "link_invalid": _problem(
+        "下载链接无效",
+        "Invalid link",
+        "下载链接无效，请重新查询任务。",
+        "The link is not valid; read the task again for a new one.",
+    ),
+    "link_expired": _problem(
+        "下载链接已过期",
+        "Link expired",
+        "下载链接已过期，请重新查询任务。",
+        "The link has expired; read the task again for a new one.",
+    ),
+    "link_outdated": _problem(
+        "下载链接已失效",
+        "Link outdated",
+        "任务已重新运行，请重新查询任务。",
+        "The task was run again since; read it again for a new link.",
+    ),
+    "not_found": _problem("地址不存在", "Not found", "没有这个地址。", "There is nothing at this address."),
+    "task_not_found": _problem(
+        "任务不存在", "Unknown task", "任务不存在，或不属于你。", "There is no such task, or it is not yours."
+    ),
+    "method_not_allowed": _problem(
+        "方法不允许", "Method not allowed", "此地址不支持该方法。", "This address does not answer that method."
+    ),
+    "not_acceptable": _problem(
+        "无法接受", "Not acceptable", "只提供 application/json。", "Only application/json can be served."
+    ),
+    "request_conflict": _problem(
+        "requestId 冲突",
+        "requestId in use",
+        "该 requestId 已用于另一个请求。",
+        "This requestId belongs to another request; a new request takes a new one.",
+    ),
+    "cannot_cancel": _problem(
+        "无法取消", "Cannot cancel", "任务已是 {state}，无法取消。", "The task is {state} and cannot be cancelled."
+    ),
+    "cannot_rerun": _problem(
+        "无法重跑",
+        "Cannot rerun",
+        "任务处于 {state}，只有失败的任务可以重跑。",
+        "The task is {state}; only a failed task can run again.",
+    ),
+    "specification_changed": _problem(
+        "导出规格已变更",
+        "Specification changed",
+        "导出规格已变更，只能从头重跑。",
+        "The specification has changed since; the task can only run again from scratch.",
+    ),
+    "file_not_ready": _problem(
+        "文件未就绪", "File not ready", "任务处于 {state}，没有可下载的文件。", "The task is {state}; it has no file."
+    ),
+    "task_gone": _problem(
+        "已过保留期", "No longer kept", "该任务或其文件已过保留期。", "The task or its file is kept no longer."
+    ),
+    "body_too_large": _problem(
+        "请求体过大", "Body too large", "请求体最多 {limit} 字节。", "The body may have at most {limit} bytes."
+    ),
+    "unsupported_media_type": _problem(
+        "媒体类型不支持",
+        "Unsupported media type",
+        "请求体必须是 application/json。",
+        "The body must be application/json.",
+    ),
+    "range_not_satisfiable": _problem(
+        "范围无效",
+        "Range not satisfiable",
+        "文件有 {size} 字节，请求的范围在其之外。",
+        "The file has {size} bytes; the range lies outside.",
+    ),
+    "window_too_long": _problem(
+        "日期范围过长",
+        "Window too long",
+        "共 {days} 天，最多 {limit} 天。",
+        "The window has {days} days, at most {limit} are allowed.",
+    ),
+    "state_unavailable": _problem(
+        "暂时不可用", "Not available", "服务暂时不可用，请稍后再试。", "The service is not available; try again later."
+    ),
+    "store_unavailable": _problem(
+        "暂时不可用",
+        "Not available",
+        "文件存储暂时不可用，请稍后再试。",
+        "The file store is not available; try again later.",
+    ),
+    "internal": _problem("内部错误", "Internal error", "内部错误，已记录。", "An internal error; it has been logged."),
+}
+
+
+def reason_text(reason: str, language: Language) -> str:
+    """A field's reason. Reasons are written in English; one without a translation stays so."""
+    return REASONS_ZH.get(reason, reason) if language is Language.ZH else reason

@@ -1,0 +1,1 @@
+"""The operators' page, built on Django's admin without a table."""

@@ -1,0 +1,189 @@
+"""The operators' commands over real tasks: what they print, what they change, and their exit codes."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from exports.contracts import Shard
+from exports.errors import StepBroken
+from tests import kinds, pipeline
+from tests.conftest import exports_settings
+from tests.databases import OrdersDatabase, utc
+
+ROOT = Path(__file__).resolve().parents[2]
+DAYS = ("2026-09-14", "2026-09-15")
+
+
+def run(name: str, *arguments: str) -> str:
+    out = io.StringIO()
+    call_command(name, *arguments, stdout=out, stderr=out)
+    return out.getvalue()
+
+
+def run_json(name: str, *arguments: str) -> Any:
+    return json.loads(run(name, *arguments, "--json").splitlines()[-1])
+
+
+@pytest.fixture
+def orders(desk: Path, sqlite_orders: OrdersDatabase) -> OrdersDatabase:
+    """30 orders on the first of the two days and one on the second."""
+    sqlite_orders.insert({"id": number, "created_at": utc(f"2026-09-14 04:00:{number:02d}")} for number in range(1, 31))
+    sqlite_orders.add(31, created_at=utc("2026-09-15 04:00:00"))
+    return sqlite_orders
+
+
+@pytest.fixture
+def fail_task(orders: OrdersDatabase) -> Callable[[], str]:
+    """A task that failed while it read its second day."""
+
+    def fail() -> str:
+        def broken(shard: Shard, _cursor: str, _limit: int) -> None:
+            if shard.id == DAYS[1]:
+                raise StepBroken("as if by a fault nobody knows")
+
+        kinds.FlakyOrders.before_read.append(broken)
+        task_id = pipeline.submit(*DAYS)
+        assert pipeline.work(task_id).state == "failed"
+        kinds.FlakyOrders.before_read.clear()
+        return task_id
+
+    return fail
+
+
+def succeed() -> str:
+    task_id = pipeline.submit(*DAYS)
+    assert pipeline.work(task_id).state == "succeeded"
+    return task_id
+
+
+# --- list and show ---------------------------------------------------------------------------
+
+
+def test_a_list_without_tasks_says_so(desk: Path) -> None:
+    assert run("export_list") == "no tasks\n"
+    assert run_json("export_list") == {"tasks": []}
+
+
+def test_the_list_shows_all_owners_tasks_the_newest_first(orders: OrdersDatabase) -> None:
+    first = succeed()
+    second = pipeline.submit(*DAYS)
+    assert [task["taskId"] for task in run_json("export_list")["tasks"]] == [second, first]
+    assert [task["taskId"] for task in run_json("export_list", "--limit", "1")["tasks"]] == [second]
+    assert [task["taskId"] for task in run_json("export_list", "--state", "succeeded")["tasks"]] == [first]
+    assert run("export_list", "--state", "succeeded").split() == [
+        *(first, "succeeded", "upload", "csv", "2026-09-14…2026-09-15", "31/31", "ann"),
+    ]
+
+
+def test_a_failed_task_shows_where_it_failed_its_shards_and_its_history(fail_task: Callable[[], str]) -> None:
+    task_id = fail_task()
+    shown = run_json("export_show", task_id)
+    assert (shown["state"], shown["phase"], shown["processed"], shown["total"]) == ("failed", "fetch", 30, 31)
+    assert shown["error"].startswith("fetch failed on 2026-09-15, page 1")
+    assert shown["errorCode"] == "unclassified"
+    assert [(shard["shardId"], shard["state"], shard["rowsWritten"]) for shard in shown["shardList"]] == [
+        ("2026-09-14", "done", 30),
+        ("2026-09-15", "pending", 0),
+    ]
+    assert [event["name"] for event in shown["events"]][-1] == "failed"
+    assert shown["error"] in run("export_show", task_id)
+
+
+def test_an_unknown_task_is_a_refusal_with_a_code(desk: Path) -> None:
+    with pytest.raises(CommandError, match=r"There is no such task\.") as refused:
+        run("export_show", "exp_nobody")
+    assert refused.value.returncode == 1
+
+
+def test_no_command_shows_a_cell_of_an_order(orders: OrdersDatabase, fail_task: Callable[[], str]) -> None:
+    task_id = fail_task()
+    for text in (run("export_show", task_id), run("export_show", task_id, "--json"), run("export_list")):
+        assert not any(cell in text for cell in ("张三丰", "+8613900000000", "路1号", "000123"))
+
+
+# --- rerun and cancel ------------------------------------------------------------------------
+
+
+def test_a_rerun_keeps_the_rows_and_ends_in_the_whole_file(fail_task: Callable[[], str]) -> None:
+    task_id = fail_task()
+    assert run("export_rerun", task_id) == f"{task_id} is queued again (run 2), 30 rows are kept\n"
+    kinds.FlakyOrders.reads.clear()
+    assert pipeline.work(task_id).state == "succeeded"
+    assert {shard_id for shard_id, _, _ in kinds.FlakyOrders.reads} == {"2026-09-15"}
+    assert pipeline.read_file(task_id).count(b"\r\n") == 32
+
+
+def test_a_rerun_from_scratch_reads_every_row_again(fail_task: Callable[[], str]) -> None:
+    task_id = fail_task()
+    assert run("export_rerun", task_id, "--from-scratch") == f"{task_id} is queued again (run 2), from the first row\n"
+    assert pipeline.work(task_id).state == "succeeded"
+    assert pipeline.read_file(task_id).count(b"\r\n") == 32
+
+
+def test_only_a_failed_task_can_run_again(orders: OrdersDatabase) -> None:
+    task_id = succeed()
+    before = run("export_show", task_id)
+    with pytest.raises(CommandError, match="The task is succeeded; only a failed task can run again"):
+        run("export_rerun", task_id)
+    assert run("export_show", task_id) == before
+
+
+def test_a_changed_specification_says_to_start_from_scratch(fail_task: Callable[[], str]) -> None:
+    task_id = fail_task()
+    with exports_settings(delimiter=";"), pytest.raises(CommandError, match="only run again from scratch"):
+        run("export_rerun", task_id)
+
+
+def test_a_failed_task_can_be_given_up(fail_task: Callable[[], str]) -> None:
+    task_id = fail_task()
+    assert run("export_cancel", task_id) == f"{task_id} is cancelled\n"
+    assert run_json("export_show", task_id)["state"] == "cancelled"
+
+
+def test_a_succeeded_task_cannot_be_cancelled(orders: OrdersDatabase) -> None:
+    task_id = succeed()
+    with pytest.raises(CommandError, match="The task is succeeded and cannot be cancelled"):
+        run("export_cancel", task_id)
+    assert pipeline.read_file(task_id).count(b"\r\n") == 32
+
+
+def test_a_sweep_by_hand_leaves_no_worker_behind(desk: Path) -> None:
+    from exports.state.store import store
+
+    assert run_json("export_sweep") == {"swept": True}
+    assert store().workers() == {}
+
+
+# --- exit codes, as a shell sees them --------------------------------------------------------
+
+
+def shell(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    environment = {
+        "PATH": "",
+        "EXPORTS_REDIS_URL": "redis://127.0.0.1:1/1",
+        "EXPORTS_BROKER_URL": "redis://127.0.0.1:1/0",
+    }
+    command = [sys.executable, "manage.py", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_command_that_is_used_wrongly_exits_with_2() -> None:
+    assert shell("export_show").returncode == 2
+    assert shell("export_list", "--state", "lost").returncode == 2
+    assert shell("demo", "--rows", "none").returncode == 2
+
+
+def test_a_redis_that_is_away_exits_with_1_and_one_sentence() -> None:
+    done = shell("export_list", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["code"] == "state_unavailable"
+    assert "Redis does not answer or refuses" in done.stderr
+    assert "Traceback" not in done.stderr
