@@ -19,7 +19,6 @@ from exports.state.store import store
 from exports.telemetry import logs
 
 _events = logs.events(__name__)
-_SMALL_PAGES = 2
 
 
 class TooManyRows(StepFailed):
@@ -79,7 +78,7 @@ def _next(held: Holding, shards: list[Shard], rows: int) -> GoOn | None:
     ref = held.claim.ref
     if not shards:
         return GoOn(ref, Step.RENDER, render.render_task)
-    if rows <= _SMALL_PAGES * conf().page_rows:
+    if rows <= shard.SMALL_PAGES * conf().page_rows:
         return GoOn(ref, Step.SHARD, shard.fetch_shard)
     hints.send(Step.SHARD, count=min(len(shards), conf().leases_per_task))
     return None

@@ -10,7 +10,7 @@ import dramatiq
 from exports import formats, kinds, storage
 from exports.conf import conf
 from exports.contracts import Block, Page, Recount, Shard, Step
-from exports.errors import LeaseLost, PageTooLarge, SegmentDamaged
+from exports.errors import LeaseLost, PageTooLarge, SegmentDamaged, SpoolFull
 from exports.formats.base import Encoder, OutputFormat
 from exports.kinds.base import Kind
 from exports.pipeline import constants, endings, hints, render, steps, workers
@@ -21,6 +21,8 @@ from exports.storage.spool import SegmentWriter
 from exports.telemetry import logs
 
 _events = logs.events(__name__)
+SMALL_PAGES = 2
+"""An export of at most so many pages is done by the process that planned it."""
 
 
 class Reader:
@@ -50,7 +52,7 @@ class Reader:
 
     def _halve(self) -> None:
         claim = self._held.claim
-        word, smaller = store().halve_page(claim)
+        word, smaller = store().halve_page(claim, page_rows=self._page_rows)
         if word != "ok":
             endings.settle(claim.ref.id, claim.request, word, code=PageTooLarge.code)
             raise LeaseLost
@@ -88,6 +90,7 @@ def _fetch_pages(held: Holding, reader: Reader, writer: SegmentWriter) -> int:
         block, page = reader.next_page()
         if page is None:
             return rows
+        _leave_room(held)
         segment = writer.append(page)
         word = store().commit(
             held.claim, old_cursor=reader.cursor, cursor=block.last_key, rows=page.rows, segment=segment
@@ -98,6 +101,13 @@ def _fetch_pages(held: Holding, reader: Reader, writer: SegmentWriter) -> int:
             rows += page.rows
         held.hear(word)
         held.check()
+
+
+def _leave_room(held: Holding) -> None:
+    """The last free space is for exports that a person waits for."""
+    small = held.claim.planned_rows <= SMALL_PAGES * conf().page_rows
+    if not small and not storage.spool().has_room():
+        raise SpoolFull("the reserve for small exports is reached")
 
 
 def _open_segment(held: Holding) -> SegmentWriter:

@@ -29,7 +29,9 @@ from exports.state.store import store
 from exports.telemetry import logs, trace
 
 _events = logs.events(__name__)
-_PROPOSALS = 20
+_PROPOSALS = 200
+_PATIENCE = {Step.PLAN: 1, Step.SHARD: 1, Step.RENDER: 10, Step.UPLOAD: 10}
+"""Page deadlines without progress after which a step no longer renews its lease: forcing a large file to disk is one call."""
 _NAP_S = 0.5
 
 
@@ -63,7 +65,9 @@ class Holding:
         Raises: LeaseLost, TaskStopped, SliceOver.
         """
         self.hear(self._word)
-        if workers.stopping.is_set() or self._progress_at >= self._deadline:
+        # Render and upload would begin again from their first byte: they take no turns.
+        over = self.claim.step is Step.SHARD and self._progress_at >= self._deadline
+        if over or workers.stopping.is_set():
             raise SliceOver
 
     def renew(self, *, begun: bool = False) -> None:
@@ -73,8 +77,9 @@ class Holding:
     def keep_alive(self) -> None:
         """Renew until closed; stop when the work has made no progress for longer than a page may take."""
         settings = conf()
+        deadline_s = settings.page_deadline_ms / 1000 * _PATIENCE[self.claim.step]
         while not self._closed.wait(settings.renew_every_ms / 1000):
-            if time.monotonic() - self._progress_at > settings.page_deadline_ms / 1000:
+            if time.monotonic() - self._progress_at > deadline_s:
                 _events.warning("lease.abandoned", step=self.claim.name)
                 return
             try:

@@ -68,6 +68,7 @@ class Claim:
     object_key: str
     file_size: int
     sha256: str
+    planned_rows: int
     traceparent: str
     starts_task: bool
 
@@ -157,6 +158,7 @@ def claim(ref: TaskRef, step: Step, claim_id: str, reply: Sequence[str]) -> Clai
         object_key=fields.get("object_key", ""),
         file_size=int(fields.get("file_size", "0")),
         sha256=fields.get("sha256", ""),
+        planned_rows=int(fields.get("planned_rows", "0")),
         traceparent=fields["traceparent"],
         starts_task=starts_task == "1",
     )

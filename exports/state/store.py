@@ -53,7 +53,8 @@ class Store(Reader, Housekeeping):
         if reply[0] == "created":
             return None
         task_id, _, known = reply[1].partition("|")
-        return task_id, known
+        # Our own id: the reply to the call that made the task was lost.
+        return None if task_id == ref.id else (task_id, known)
 
     def claim(self, ref: TaskRef, step: Step, *, worker: str, digest: str) -> Claim | NoClaim:
         """Claim one step of a class. digest: of the worker's own specification for this task."""
@@ -132,9 +133,9 @@ class Store(Reader, Housekeeping):
     def retry(self, claim: Claim, code: str) -> str:
         return self._held("retry_step", claim, code=code, delays=self._conf.retry_delays_ms)[0]
 
-    def halve_page(self, claim: Claim) -> tuple[str, int]:
-        """The word, and the rows of a page from now on if it is `ok`."""
-        reply = self._held("halve_page", claim, smallest=self._conf.page_rows_min)
+    def halve_page(self, claim: Claim, *, page_rows: int) -> tuple[str, int]:
+        """The word, and the rows of a page from now on if it is `ok`. page_rows: the size that was too large."""
+        reply = self._held("halve_page", claim, page_rows=page_rows, smallest=self._conf.page_rows_min)
         return reply[0], int(reply[1]) if reply[0] == "ok" else 0
 
     def fail(self, claim: Claim, code: str, *, retryable: bool) -> str:
@@ -167,7 +168,7 @@ class Store(Reader, Housekeeping):
         )[0]
 
     def rerun(self, ref: TaskRef, *, digest: str, from_scratch: bool) -> str:
-        return self._run("rerun_task", ref, digest=digest, scratch=int(from_scratch))[0]
+        return self._run("rerun_task", ref, digest=digest, scratch=int(from_scratch), call=uuid.uuid4().hex)[0]
 
     def _held(self, name: str, claim: Claim, **values: object) -> list[str]:
         return self._run(name, claim.ref, step=claim.name, claim=claim.claim_id, **values)

@@ -30,9 +30,9 @@ def orders_url(postgres: services.Postgres) -> str:
             connection.execute(statement)
         rows = sample.generate(ROWS, seed=1, days=DAYS, first_day=FIRST)
         sample.insert(connection.cursor(), rows, vendor="postgresql")
-        connection.execute("CREATE ROLE reader LOGIN")
-        connection.execute("GRANT SELECT ON orders TO reader")
-    return f"postgres://reader@{postgres.host}:{postgres.port}/acceptance"
+        connection.execute("CREATE ROLE acceptance_reader LOGIN")
+        connection.execute("GRANT SELECT ON orders TO acceptance_reader")
+    return f"postgres://acceptance_reader@{postgres.host}:{postgres.port}/acceptance"
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import threading
 import time
 import zipfile
 from collections import Counter
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -265,3 +266,36 @@ def test_metrics_logs_and_trace_are_exact_across_a_kill(open_site: Open) -> None
         "task.started": 1,
         "task.ended": 1,
     }
+
+
+def test_four_shards_and_never_five_run_at_once(open_site: Open) -> None:
+    site = open_site(**SLOW)
+    for _ in range(6):
+        site.start_worker("lanes")
+    site.start_worker("fast")
+    site.start_web()
+    task_id = site.submit(*WINDOW)
+    seen: set[int] = set()
+    while (found := site.progress(task_id))["state"] in ("queued", "running"):
+        seen.add(found["shards"]["running"])
+    assert found["state"] == "succeeded"
+    assert max(seen) == 4
+
+
+def test_the_memory_of_a_worker_does_not_grow_with_the_rows(open_site: Open) -> None:
+    site = open_site(PAGE_ROWS="100", PAGE_ROWS_MIN="50")
+    site.start_worker("fast")
+    lane = site.start_worker("lanes")
+    site.start_web()
+    for output in ("csv", "xlsx"):
+        assert site.wait(site.submit("2026-09-01", "2026-09-01", output))["state"] == "succeeded"
+    one_day = peak_kib(lane.pid)
+    for output in ("csv", "xlsx"):
+        assert site.wait(site.submit(*WINDOW, output))["state"] == "succeeded"
+    assert peak_kib(lane.pid) - one_day < 4 * 1024
+
+
+def peak_kib(pid: int) -> int:
+    """The most resident memory that a process has had."""
+    [line] = [line for line in Path(f"/proc/{pid}/status").read_text("ascii").splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1])

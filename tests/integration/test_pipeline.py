@@ -5,6 +5,7 @@ import datetime as dt
 import io
 import os
 import subprocess
+import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from exports.contracts import Format, Phase, Shard, State, Step
 from exports.errors import PageTooLarge, SourceUnavailable, StateConflict, StepBroken
 from exports.kinds.orders import sample
 from exports.pipeline import plan, render, shard, sweep, upload
+from exports.pipeline.specification import specify
+from exports.state.replies import Claim
 from exports.state.store import store
 from tests import pipeline
 from tests.conftest import exports_settings
@@ -222,6 +225,15 @@ def test_a_full_disk_fails_the_task_and_a_rerun_goes_on(sqlite_orders: OrdersDat
         assert [int(row[0]) for row in csv_rows(pipeline.read_file(task_id))[1:]] == ids_in_order(sqlite_orders)
 
 
+def test_the_reserve_of_the_spool_is_for_small_exports(sqlite_orders: OrdersDatabase) -> None:
+    fill(sqlite_orders)
+    everything_mb = 1_000_000_000
+    with exports_settings(spool_reserve_mb=everything_mb, page_rows=130, page_rows_min=50):
+        view = pipeline.work(pipeline.submit(*WINDOW))
+        assert view.failure is not None and (view.failure.code, view.processed) == ("disk_full", 0)
+        assert pipeline.work(pipeline.submit("2026-09-01", "2026-09-01")).state is State.SUCCEEDED
+
+
 def test_cancelling_a_task_that_filled_the_disk_frees_it(sqlite_orders: OrdersDatabase, tmp_path: Path) -> None:
     fill(sqlite_orders, rows=6000)
     with small_disk(tmp_path / "disk", "600k") as disk, exports_settings(spool_dir=disk / "spool"):
@@ -393,8 +405,6 @@ def test_a_reader_completes_a_cancel_whose_worker_hangs(sqlite_orders: OrdersDat
     with exports_settings(cancel_grace_ms=300, lease_ms=60_000, renew_every_ms=10_000):
         plan.steps.claim_step(ref, request, Step.SHARD)
         assert service.cancel(task_id, principal=pipeline.ANN).state is State.RUNNING
-        import time
-
         deadline = time.monotonic() + 10
         while pipeline.view(task_id).state is State.RUNNING:
             assert time.monotonic() < deadline
@@ -416,6 +426,61 @@ def test_a_kind_hears_of_the_end_of_a_cancelled_task() -> None:
     task_id = pipeline.submit(*WINDOW, kind="words")
     service.cancel(task_id, principal=pipeline.ANN)
     assert task_id in WordsKind.released
+
+
+# --- recovery ---
+
+
+def claim_shard_as(worker: str, task_id: str) -> Claim:
+    """A worker that begins to read a page and is never heard of again."""
+    request, ref = store().request(task_id), store().ref(task_id)
+    assert request is not None and ref is not None
+    found = store().claim(ref, Step.SHARD, worker=worker, digest=specify(request).digest())
+    assert isinstance(found, Claim)
+    store().renew(found, begun=True)
+    return found
+
+
+def test_a_starting_process_takes_back_what_was_silent_for_too_long(sqlite_orders: OrdersDatabase) -> None:
+    fill(sqlite_orders)
+    with exports_settings(lease_ms=600, renew_every_ms=100):
+        task_id = pipeline.submit(*WINDOW)
+        plan.steps.run_slice(Step.PLAN, lambda held: plan.plan_task(held) and None)
+        claim_shard_as("another-host:w", task_id)
+        sweep.sweep(boot=True)
+        assert [lease.worker for lease in store().leases([task_id])[task_id]] == ["another-host:w"]
+        time.sleep(0.7)
+        sweep.sweep(boot=True)
+        assert store().leases([task_id])[task_id] == []
+        assert pipeline.work(task_id).state is State.SUCCEEDED
+
+
+def test_a_worker_that_died_on_this_host_is_replaced_at_once(sqlite_orders: OrdersDatabase) -> None:
+    fill(sqlite_orders)
+    with exports_settings(lease_ms=3_600_000):
+        task_id = pipeline.submit(*WINDOW)
+        plan.steps.run_slice(Step.PLAN, lambda held: plan.plan_task(held) and None)
+        lock = storage.spool().stay_alive("this-host:w")
+        claim_shard_as("this-host:w", task_id)
+        sweep.sweep(boot=True)
+        assert len(store().leases([task_id])[task_id]) == 1
+        os.close(lock)
+        sweep.sweep(boot=True)
+        assert store().leases([task_id])[task_id] == []
+
+
+def test_a_page_that_kills_its_worker_each_time_fails_the_task(sqlite_orders: OrdersDatabase) -> None:
+    fill(sqlite_orders)
+    task_id = pipeline.submit(*WINDOW)
+    plan.steps.run_slice(Step.PLAN, lambda held: plan.plan_task(held) and None)
+    for number in range(3):
+        lock = storage.spool().stay_alive(f"this-host:{number}")
+        claim_shard_as(f"this-host:{number}", task_id)
+        os.close(lock)
+        sweep.sweep(boot=True)
+    view = pipeline.view(task_id)
+    assert view.failure is not None
+    assert (view.failure.code, view.failure.shard_id, view.failure.page) == ("poison", "2026-09-01", 1)
 
 
 # --- drift, retention -----------------------------------------------------------------------------

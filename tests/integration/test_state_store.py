@@ -242,7 +242,8 @@ def test_a_rerun_of_a_task_that_lost_a_key_needs_a_start_from_scratch(state: Sto
 def test_a_page_is_halved_down_to_the_smallest_and_then_fails(state: Store) -> None:
     task = planned(state, shard("a"))
     held = claim(state, task, Step.SHARD)
-    assert [state.halve_page(held) for _ in range(5)] == [
+    sizes = [2000, 1000, 500, 250, 200]
+    assert [state.halve_page(held, page_rows=size) for size in sizes] == [
         ("ok", 1000),
         ("ok", 500),
         ("ok", 250),
@@ -251,6 +252,27 @@ def test_a_page_is_halved_down_to_the_smallest_and_then_fails(state: Store) -> N
     ]
     view = state.read(task.id)
     assert view is not None and view.failure is not None and view.failure.code == "page_too_large"
+
+
+def test_a_halving_repeated_after_a_lost_reply_halves_once(state: Store) -> None:
+    held = claim(state, planned(state, shard("a")), Step.SHARD)
+    assert [state.halve_page(held, page_rows=2000) for _ in range(2)] == [("ok", 1000), ("ok", 1000)]
+
+
+def test_a_submit_repeated_after_a_lost_reply_is_still_new(state: Store) -> None:
+    for _ in range(2):
+        assert state.submit(ref(), request(), fingerprint="f", traceparent=TRACE) is None
+    assert state.counters().states[State.QUEUED] == 1
+
+
+def test_a_rerun_repeated_after_a_lost_reply_starts_one_epoch(state: Store) -> None:
+    task = planned(state, shard("a"))
+    state.fail(claim(state, task, Step.SHARD), "unclassified", retryable=False)
+    for _ in range(2):
+        assert state._run("rerun_task", task, digest=DIGEST, scratch=0, call="one") == ["ok"]
+    assert state.rerun(task, digest=DIGEST, from_scratch=False) == "refused"
+    view = state.read(task.id)
+    assert view is not None and view.epoch == 2
 
 
 def test_a_damaged_shard_starts_again_and_the_third_time_fails(state: Store) -> None:

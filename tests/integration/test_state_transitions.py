@@ -41,7 +41,24 @@ def planned_elsewhere(state: Store) -> Claim:
     task_request = state.request(other.id)
     assert task_request is not None
     return Claim(
-        other, Step.SHARD, "a", lease.fence, lease.claim, None, "", task_request, 1, "", "", "", "", 0, "", TRACE, False
+        other,
+        Step.SHARD,
+        "a",
+        lease.fence,
+        lease.claim,
+        None,
+        "",
+        task_request,
+        1,
+        "",
+        "",
+        "",
+        "",
+        0,
+        "",
+        0,
+        TRACE,
+        False,
     )
 
 
@@ -72,7 +89,7 @@ ACTS: dict[str, Act] = {
     "finish_shard": _on(lambda state, held: state.finish_shard(held, Recount(Drift.EXACT))),
     "write_recipe": _on(lambda state, held: state.write_recipe(held, size=1, sha256="s", object_key="k", warnings=[])),
     "retry_step": _on(lambda state, held: state.retry(held, "database_timeout")),
-    "halve_page": _on(lambda state, held: state.halve_page(held)),
+    "halve_page": _on(lambda state, held: state.halve_page(held, page_rows=2000)),
     "reopen_shard": _on(lambda state, held: state.reopen(held, ["a"])),
     "recover_step": _on(lambda state, held: state.recover(held.ref, _lease(held), proven=True, counted=True)),
     "fail_task": _on(lambda state, held: state.fail(held, "unclassified", retryable=False)),

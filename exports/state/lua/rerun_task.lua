@@ -4,10 +4,11 @@
 -- ARGV
 --   digest     text    today's specification of this task
 --   scratch    0 or 1  1: forget plan, cursors and segments
+--   call       text    id of this call, fresh for each
 -- USES
 --   endings
 -- REPLY
---   ok        queued
+--   ok        queued, also when this call had queued it before
 --   refused   the task has not failed
 --   foreign   the specification has changed: only from scratch
 --   lost      a key of the task is gone: only from scratch
@@ -38,6 +39,7 @@ end
 
 local t = redis.call('HMGET', K.task, 'state', 'phase', 'digest', 'shard_count')
 if not t[1] then return {'gone'} end
+if t[1] == 'queued' and redis.call('HGET', K.task, 'rerun_call') == A.call then return {'ok'} end
 if t[1] ~= 'failed' then return {'refused', t[1]} end
 local planned = t[2] ~= ''
 if A.scratch == '0' and planned then
@@ -51,7 +53,7 @@ for _, key in ipairs({K.task, K.plan, K.shards, K.pending, K.segments, K.done, K
 end
 redis.call('HDEL', K.task, 'error_code', 'error_phase', 'error_shard', 'error_page', 'error_cursor', 'error_attempts',
   'error_retryable', 'attempts_plan', 'attempts_render', 'attempts_upload', 'reopens', 'expires_at')
-redis.call('HSET', K.task, 'started_at', '', 'finished_at', '')
+redis.call('HSET', K.task, 'started_at', '', 'finished_at', '', 'rerun_call', A.call)
 redis.call('HINCRBY', K.task, 'epoch', 1)
 redis.call('ZREM', K.cleanup, A.cleanup_member)
 redis.call('ZREM', K.notify, A.id)

@@ -25,7 +25,9 @@ if redis.call('HGET', K.task, 'plan_claim') == A.claim then return {'ok'} end
 if not held('plan', A.claim) then return {'lost'} end
 if cancel_requested() ~= '' then return {'stop'} end
 local now = now_ms()
+local rows = 0
 for i = 1, #A.shards, 2 do
+  rows = rows + tonumber(A.shards[i + 1])
   write_record(A.shards[i], {
     planned = tonumber(A.shards[i + 1]), rows = 0, seen = 0, pages = 0, page_rows = tonumber(A.page_rows),
     attempts = 0, recoveries = 0, drift = '', cursor = '',
@@ -38,7 +40,8 @@ if #A.shards == 0 then
   redis.call('ZADD', K.pending, 0, 'render')
 end
 redis.call('HSET', K.task, 'phase', phase, 'digest', A.digest, 'specification', A.specification, 'as_of', A.as_of,
-  'file_name', A.file_name, 'shard_count', int(#A.shards / 2), 'plan_claim', A.claim)
+  'file_name', A.file_name, 'shard_count', int(#A.shards / 2),
+  'planned_rows', int(rows), 'plan_claim', A.claim)
 drop_lease('plan')
 propose(class, now)
 note(now, 'planned', int(#A.shards / 2) .. ' shards')
