@@ -1,6 +1,6 @@
 """The web server: threads, since a request waits for Redis, streams a file or waits for a task.
 
-Waits and downloads may hold half of the threads; the rest answer at once.
+A thread is held for as long as a download takes.
 """
 
 from config import env

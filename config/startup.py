@@ -3,7 +3,10 @@
 from django.core import checks
 
 from config import env
-from exports.errors import SettingInvalid
+from exports.errors import SettingInvalid, StateUnavailable
+from exports.telemetry import logs
+
+_events = logs.events(__name__)
 
 
 def refuse_missing_secret_key() -> None:
@@ -17,3 +20,16 @@ def refuse_wrong_configuration() -> None:
     wrong = [message for message in checks.run_checks() if message.is_serious()]
     if wrong:
         raise SettingInvalid("configuration", "; ".join(f"{message.id} {message.msg}" for message in wrong))
+
+
+def refuse_unfit_redis() -> None:
+    """Raises: SettingInvalid when Redis may lose the only copy of the state. One that is away is waited for, not refused."""
+    from exports import service  # needs loaded apps
+
+    try:
+        problems = service.redis_problems()
+    except StateUnavailable as error:
+        _events.warning("redis.unchecked", error=error)
+        return
+    if problems and not env.environment().debug:
+        raise SettingInvalid("EXPORTS_REDIS_URL", "; ".join(problems))

@@ -69,6 +69,7 @@ def _start_django() -> None:
     env.choose_settings("config.settings.worker")
     django.setup()
     startup.refuse_wrong_configuration()
+    startup.refuse_unfit_redis()
 
 
 class Runner:

@@ -71,7 +71,7 @@ class Conf:
         (1000, 4000, 16_000), "Pauses before a page or an upload is tried again; then the task fails"
     )
     recoveries_max: int = _setting(3, "A page that was lost with its worker this often fails the task", 1, 100)
-    cancel_grace_ms: int = _setting(8000, "A reader completes a cancel that is older than this", 0, 60_000)
+    cancel_grace_ms: int = _setting(4000, "A reader or the sweep completes a cancel that is older than this", 0, 60_000)
     worker_rss_mb: int = _setting(256, "A worker above this memory leaves and is started again", 64)
     worker_slices: int = _setting(200, "A worker leaves after this many messages and is started again", 1)
 
@@ -135,6 +135,8 @@ def _check_together(conf: Conf) -> None:
         raise SettingInvalid("page_rows_min", "must not exceed page_rows")
     if conf.renew_every_ms * 2 > conf.lease_ms:
         raise SettingInvalid("renew_every_ms", "must be at most half of lease_ms")
+    if conf.statement_timeout_ms >= conf.page_deadline_ms:
+        raise SettingInvalid("statement_timeout_ms", "must be less than page_deadline_ms")
     if not all(isinstance(delay, int) and delay >= 0 for delay in conf.retry_delays_ms):
         raise SettingInvalid("retry_delays_ms", "must be whole numbers of milliseconds")
     if not conf.kinds:

@@ -253,11 +253,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
-    """What the sidecar keeps of a page. `length` and `crc` are of the bytes in the segment."""
+    """What the sidecar keeps of a page. `length` is of the bytes in the segment."""
 
     rows: int
     length: int
-    crc: int
     raw_length: int
     raw_crc: int
     warnings: tuple[Warning, ...] = ()
@@ -265,7 +264,10 @@ class PageRecord:
 
 @dataclass(frozen=True, slots=True)
 class CommittedSegment:
-    """The part of a segment file that counts: its first `length` bytes, `pages` pages, `rows` rows."""
+    """The part of a segment file that counts: its first `length` bytes, `pages` pages, `rows` rows.
+
+    crc: CRC-32 over each page's bytes and its line of the sidecar.
+    """
 
     name: str
     shard_id: str
@@ -309,7 +311,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task as read in one round trip. Numbers are rows; times are UTC."""
+    """A task as read in one round trip. Numbers are rows; times are UTC. foreign: its last claim was by another specification."""
 
     task_id: str
     request: ExportRequest
@@ -335,6 +337,7 @@ class TaskView:
     object_key: str
     expires_at: dt.datetime | None
     traceparent: str
+    foreign: bool
     read_at: dt.datetime
 
     @property

@@ -54,7 +54,7 @@ CAUSES = {
     "spool_lost": Text("暂存数据丢失或损坏", "spooled data lost or damaged"),
     "store_unavailable": Text("文件存储不可用", "file store not available"),
     "row_limit": Text("行数超过上限", "more rows than allowed"),
-    "max_runtime": Text("运行时间超过上限", "longest run time exceeded"),
+    "specification_changed": Text("导出设置已更改", "columns or file settings have changed"),
     "poison": Text("该页多次使工作进程中止", "the page ended its worker several times"),
     "unclassified": Text("内部错误", "internal error"),
 }

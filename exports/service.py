@@ -119,7 +119,7 @@ def _read(task_id: str, *, principal: Principal) -> TaskView:
         if _expired(task_id):
             raise TaskGone("the task is kept no longer")
         raise TaskUnknown("there is no such task")
-    if view.request.owner != principal.owner and not principal.may(Right.OPS_READ):
+    if view.request.owner != principal.owner and not (principal.may(Right.OPS_READ) or principal.may(Right.OPS_ACT)):
         raise TaskUnknown("there is no such task")
     return view
 
@@ -196,7 +196,11 @@ def rerun(task_id: str, *, principal: Principal, from_scratch: bool = False) -> 
     Raises: StateConflict `cannot_rerun` (not failed) or `specification_changed` (only from scratch); as `read_task`.
     """
     view = _act_on(task_id, principal=principal)
+    if from_scratch and view.state is State.FAILED:
+        storage.spool().remove(task_id)
     word = store().rerun(_ref(view), digest=specify(view.request).digest(), from_scratch=from_scratch)
+    if word == "gone":
+        raise TaskGone("the task is kept no longer")
     if word in ("foreign", "lost"):
         raise StateConflict("specification_changed", view.state)
     if word == "refused":
@@ -243,9 +247,19 @@ def open_file(task_id: str, *, principal: Principal) -> Artifact:
     )
 
 
+def file_expires_at(view: TaskView) -> dt.datetime | None:
+    """When the file of a task is removed; None while there is none."""
+    return endings.file_expires_at(view)
+
+
 def read_counters() -> Counters:
     """What `/metrics` shows. Raises: StateUnavailable."""
     return store().counters()
+
+
+def redis_problems() -> list[str]:
+    """What makes this Redis unfit to hold the only copy of the state. Raises: StateUnavailable."""
+    return store().server_problems()
 
 
 def ping() -> None:

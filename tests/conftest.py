@@ -125,7 +125,8 @@ def desk(redis_db: redis.Redis, valkey: services.Valkey, tmp_path: Path) -> Iter
     """Everything that the stages need to run in this process; the answer holds `spool` and `files`."""
     broker = make_broker(valkey.url(2), middleware=middleware.for_sending())
     dramatiq.set_broker(broker)
-    for faults in (kinds.FlakyOrders.before_read, kinds.FlakyOrders.before_plan, kinds.FlakyOrders.reads):
+    flaky = kinds.FlakyOrders
+    for faults in (flaky.before_read, flaky.before_plan, flaky.before_recount, flaky.reads):
         faults.clear()
     with exports_settings(
         kinds=("tests.kinds.FlakyOrders", "tests.kinds.WordsKind"),

@@ -69,6 +69,7 @@ class FlakyOrders(OrdersKind):
     """Orders whose reads and plan statements first call what the test has put here."""
 
     before_read: ClassVar[list[Fault]] = []
+    before_recount: ClassVar[list[Callable[[str], object]]] = []
     before_plan: ClassVar[list[Callable[[str], None]]] = []
     reads: ClassVar[list[tuple[str, str, int]]] = []
 
@@ -82,3 +83,8 @@ class FlakyOrders(OrdersKind):
         for fault in self.before_plan:
             fault(shard_id)
         return super().plan_shard(request, snapshot, shard_id)
+
+    def recount(self, shard: Shard, snapshot: Snapshot) -> Recount:
+        for fault in self.before_recount:
+            fault(shard.id)
+        return super().recount(shard, snapshot)

@@ -46,7 +46,8 @@ def rights_in_force(owner: str) -> frozenset[Right] | None:
 
 def known_rights(names: Iterable[str]) -> frozenset[Right]:
     """Rights by name; names that mean nothing here are left out."""
-    return frozenset(right for right in Right if right in set(names))
+    known = set(names)
+    return frozenset(right for right in Right if right in known)
 
 
 def _by_token(request: Request) -> Principal | None:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+from exports import service
 from exports.contracts import Failure, Recount, State, TaskView
 from exports.messages import Language, failure_sentence
 
@@ -17,7 +18,8 @@ def represent(view: TaskView, *, language: Language, download_url: str | None) -
 
 
 def has_file(view: TaskView) -> bool:
-    return view.state is State.SUCCEEDED and (view.expires_at is None or view.read_at < view.expires_at)
+    expires_at = service.file_expires_at(view)
+    return expires_at is not None and view.read_at < expires_at
 
 
 def to_second(time: dt.datetime | None) -> str | None:
@@ -64,7 +66,7 @@ def _result(view: TaskView) -> dict[str, object]:
         "fileName": view.file_name or None,
         "fileSize": view.file_size,
         "sha256": view.sha256 or None,
-        "expiresAt": to_second(view.expires_at),
+        "expiresAt": to_second(service.file_expires_at(view) or view.expires_at),
     }
 
 

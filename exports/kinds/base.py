@@ -41,4 +41,4 @@ class Kind(Protocol):
         """The file's name without extension, such as `订单_2026-09-01_2026-09-30`."""
 
     def release(self, task_id: str) -> None:
-        """The task was cancelled, failed for good or was purged: free what the kind holds for it."""
+        """The task was cancelled: free what the kind holds for it."""

@@ -4,11 +4,22 @@ Called with the word that a script answered, wherever a script can end a task. A
 leaves work for the sweep, which does the same again.
 """
 
+import datetime as dt
+
 from exports import kinds, storage
-from exports.contracts import ExportRequest, State
+from exports.conf import conf
+from exports.contracts import ExportRequest, State, TaskView
+from exports.errors import SettingInvalid, StepFailed
 from exports.telemetry import logs
 
 _events = logs.events(__name__)
+
+
+def file_expires_at(view: TaskView) -> dt.datetime | None:
+    """When the file of a task is removed; None while there is none."""
+    if view.state is not State.SUCCEEDED or view.finished_at is None:
+        return None
+    return view.finished_at + dt.timedelta(days=conf().file_days)
 
 
 def settle(task_id: str, request: ExportRequest, word: str, *, code: str = "") -> None:
@@ -17,10 +28,13 @@ def settle(task_id: str, request: ExportRequest, word: str, *, code: str = "") -
         return
     tell = _events.error if word == State.FAILED else _events.info
     tell("task.ended", state=word, code=code or None)
-    if word == State.SUCCEEDED:
-        storage.spool().remove(task_id)
-    elif word == State.CANCELLED:
-        free(task_id, request)
+    try:
+        if word == State.SUCCEEDED:
+            storage.spool().remove(task_id)
+        elif word == State.CANCELLED:
+            free(task_id, request)
+    except (StepFailed, SettingInvalid, OSError) as error:
+        _events.error("cleanup.failed", error=error)
 
 
 def free(task_id: str, request: ExportRequest) -> None:

@@ -5,13 +5,14 @@ allowed fails with `row_limit`; a database that does not answer is asked again a
 """
 
 import datetime as dt
+import re
 
 import dramatiq
 
 from exports import formats, kinds, storage
 from exports.conf import conf
 from exports.contracts import Shard, Snapshot, Step
-from exports.errors import StepFailed
+from exports.errors import StepBroken, StepFailed
 from exports.pipeline import constants, hints, render, shard, steps
 from exports.pipeline.specification import specify
 from exports.pipeline.steps import GoOn, Holding
@@ -19,6 +20,7 @@ from exports.state.store import store
 from exports.telemetry import logs
 
 _events = logs.events(__name__)
+_SHARD_ID = re.compile(r"[\w.@+-]{1,100}")
 
 
 class TooManyRows(StepFailed):
@@ -30,6 +32,7 @@ def plan_task(held: Holding) -> GoOn | None:
     claim = held.claim
     known = store().plan(claim.ref.id)
     snapshot = _snapshot(held, known)
+    _refuse_odd_names(kinds.get(claim.request.kind).shard_ids(claim.request))
     shards = [
         _shard(held, known, snapshot, shard_id) for shard_id in kinds.get(claim.request.kind).shard_ids(claim.request)
     ]
@@ -40,6 +43,13 @@ def plan_task(held: Holding) -> GoOn | None:
     held.hear(_write(held, snapshot, shards))
     _events.info("task.planned", shards=len(shards), rows=rows)
     return _next(held, shards, rows)
+
+
+def _refuse_odd_names(shard_ids: list[str]) -> None:
+    """Shard ids are names of files and stand beside those of the other steps."""
+    for shard_id in shard_ids:
+        if not _SHARD_ID.fullmatch(shard_id) or shard_id in set(Step):
+            raise StepBroken(f"a kind named a shard {shard_id!r}")
 
 
 def _snapshot(held: Holding, known: dict[str, str]) -> Snapshot:
@@ -54,6 +64,7 @@ def _snapshot(held: Holding, known: dict[str, str]) -> Snapshot:
 def _shard(held: Holding, known: dict[str, str], snapshot: Snapshot, shard_id: str) -> Shard:
     if shard_id in known:
         return constants.load_shard(shard_id, known[shard_id])
+    held.check()
     claim = held.claim
     found = kinds.get(claim.request.kind).plan_shard(claim.request, snapshot, shard_id)
     held.hear(store().keep_plan(claim, shard_id, constants.dump_shard(found)))

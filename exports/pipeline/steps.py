@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from dramatiq.middleware import Interrupt
+
 from exports.conf import conf
 from exports.contracts import ExportRequest, Step
 from exports.errors import (
     ExportError,
     LeaseLost,
     SegmentDamaged,
+    SettingInvalid,
     SpoolFull,
     StateUnavailable,
     StepFailed,
@@ -66,7 +69,7 @@ class Holding:
         """
         self.hear(self._word)
         # Render and upload would begin again from their first byte: they take no turns.
-        over = self.claim.step is Step.SHARD and self._progress_at >= self._deadline
+        over = self.claim.step in (Step.PLAN, Step.SHARD) and self._progress_at >= self._deadline
         if over or workers.stopping.is_set():
             raise SliceOver
 
@@ -168,10 +171,7 @@ def _claim_any(step: Step) -> Claim | NoClaim:
     """A claim on the first proposed task that has one to give, else the shortest wait."""
     shortest = NoClaim("done")
     for task_id in store().next_tasks(step, _PROPOSALS):
-        request = store().request(task_id)
-        if request is None:
-            continue
-        found = claim_step(TaskRef(task_id, request.owner, request.request_id), request, step)
+        found = _claim_of(task_id, step)
         if isinstance(found, Claim):
             return found
         if found.reason == "wait" and (shortest.reason != "wait" or found.wait_ms < shortest.wait_ms):
@@ -179,8 +179,20 @@ def _claim_any(step: Step) -> Claim | NoClaim:
     return shortest
 
 
+def _claim_of(task_id: str, step: Step) -> Claim | NoClaim:
+    """A task that this process does not understand (a newer format, a kind that was taken out) is left to others."""
+    try:
+        request = store().request(task_id)
+        if request is None:
+            return NoClaim("gone")
+        return claim_step(TaskRef(task_id, request.owner, request.request_id), request, step)
+    except (SettingInvalid, ValueError) as error:
+        _events.error("task.not_understood", taskId=task_id, error=error)
+        return NoClaim("foreign")
+
+
 def attempt(claim: Claim, perform: Perform, *, deadline: float) -> None:
-    """Perform one claimed step, then what it makes possible. Raises: StateUnavailable."""
+    """Perform one claimed step, then what it makes possible. Raises: StateUnavailable, Interrupt."""
     with holding(claim, deadline=deadline) as held:
         go_on = _perform(held, perform)
     if go_on is not None:
@@ -198,11 +210,27 @@ def _perform(held: Holding, perform: Perform) -> GoOn | None:
         word = store().release(claim)
         _events.info("step.released", step=claim.name, reason=stop.code, answer=word)
         endings.settle(claim.ref.id, claim.request, word)
-    except StateUnavailable:
+    except StateUnavailable as error:
+        _events.warning("state.unavailable", step=claim.name, error=error)
+        _release_when_back(claim)
+    except Interrupt:
+        store().release(claim)
         raise
     except Exception as error:  # noqa: BLE001  the edge of a stage: every error must be recorded in the state
         _record(claim, error)
     return None
+
+
+def _release_when_back(claim: Claim) -> None:
+    """Redis was away for a moment: give the step back as soon as it answers, so that nobody waits for the lease."""
+    deadline = time.monotonic() + conf().lease_ms / 1000
+    while time.monotonic() < deadline and not workers.stopping.is_set():
+        try:
+            endings.settle(claim.ref.id, claim.request, store().release(claim))
+        except StateUnavailable:
+            time.sleep(_NAP_S)
+        else:
+            return
 
 
 def _record(claim: Claim, error: Exception) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from exports import storage
 from exports.conf import conf
 from exports.contracts import State, Step, TaskView
-from exports.errors import StepFailed
+from exports.errors import SettingInvalid, StepFailed
 from exports.pipeline import endings, hints, identity, workers
 from exports.state.keys import TaskRef
 from exports.state.replies import Lease
@@ -21,7 +21,6 @@ from exports.telemetry import logs
 
 _events = logs.events(__name__)
 _HOUR_MS = 3_600_000
-_DAY_MS = 86_400_000
 _PROPOSALS = 100
 
 
@@ -31,7 +30,7 @@ def sweep(*, boot: bool = False) -> None:
     if not boot and not store().take_sweep_lock(workers.current().name, conf().sweep_every_ms):
         return
     recover(store().scan_running if boot else lambda: store().in_state(State.RUNNING))
-    complete_cancels()
+    end_stuck()
     top_up_hints()
     clean_up()
     if boot:
@@ -53,9 +52,10 @@ def recover(find_tasks: Callable[[], Sequence[str]]) -> None:
         if lease.worker in dead or lease.expiry_ms < now_ms
     ]
     for task_id, lease, proven in lost:
-        view = store().read(task_id)
-        if view is not None:
-            _recover(view, lease, proven=proven, counted=_lost_alone(lease, [other for _, other, _ in lost]))
+        with _tolerated("recovery.failed"):
+            view = store().read(task_id)
+            if view is not None:
+                _recover(view, lease, proven=proven, counted=_lost_alone(lease, [other for _, other, _ in lost]))
     storage.spool().bury(dead)
 
 
@@ -69,14 +69,24 @@ def _recover(view: TaskView, lease: Lease, *, proven: bool, counted: bool) -> No
     word = store().recover(_ref(view), lease, proven=proven, counted=counted)
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
         _events.warning("step.recovered", step=lease.step, answer=word, worker=lease.worker, proven=proven)
-        endings.settle(view.task_id, view.request, word)
+        endings.settle(view.task_id, view.request, word, code="poison")
 
 
-def complete_cancels() -> None:
-    for task_id in store().in_state(State.RUNNING):
-        view = store().read(task_id)
-        if view is not None and view.cancel_requested_at is not None:
-            complete_cancel(view)
+def end_stuck() -> None:
+    """Tasks whose cancel was accepted some time ago, and those that every worker has found foreign."""
+    for task_id in (*store().in_state(State.QUEUED), *store().in_state(State.RUNNING)):
+        with _tolerated("ending.failed"):
+            view = store().read(task_id)
+            if view is not None and view.cancel_requested_at is not None:
+                complete_cancel(view)
+            elif view is not None and view.foreign:
+                _fail_foreign(view)
+
+
+def _fail_foreign(view: TaskView) -> None:
+    word = store().fail_foreign(_ref(view))
+    with logs.bound(taskId=view.task_id, traceId=view.trace_id):
+        endings.settle(view.task_id, view.request, word, code="specification_changed")
 
 
 def complete_cancel(view: TaskView) -> bool:
@@ -115,7 +125,7 @@ def _tolerated(event: str) -> Iterator[None]:
     """A disk or store that fails one thing must not keep the sweep from the others; it is tried again."""
     try:
         yield
-    except StepFailed as error:
+    except (StepFailed, SettingInvalid, OSError, ValueError) as error:
         _events.error(event, error=error)
 
 
@@ -136,7 +146,8 @@ def _free_ended(view: TaskView) -> None:
         endings.free(view.task_id, view.request)
     elif view.state is State.SUCCEEDED:
         storage.spool().remove(view.task_id)
-        if _file_expiry_ms(view) <= _ms(view.read_at):
+        expires_at = endings.file_expires_at(view)
+        if expires_at is not None and expires_at <= view.read_at:
             storage.artifacts().delete(view.task_id)
 
 
@@ -146,13 +157,9 @@ def _next_cleanup_ms(view: TaskView, now_ms: int) -> int | None:
         return None
     ended_ms = _ms(view.finished_at)
     times = [ended_ms + conf().lease_ms, ended_ms + _HOUR_MS] if view.state is State.CANCELLED else []
-    times += [_file_expiry_ms(view)] if view.state is State.SUCCEEDED else []
+    expires_at = endings.file_expires_at(view)
+    times += [_ms(expires_at)] if expires_at else []
     return min((time for time in times if time > now_ms), default=_ms(view.expires_at) + 1)
-
-
-def _file_expiry_ms(view: TaskView) -> int:
-    assert view.finished_at is not None
-    return _ms(view.finished_at) + conf().file_days * _DAY_MS
 
 
 def _ms(moment: dt.datetime) -> int:

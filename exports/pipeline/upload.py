@@ -4,6 +4,7 @@ A store that fails is tried again after 1, 4 and 16 s, then the task fails in ph
 A segment that turns out damaged sends the task back to render.
 """
 
+import hashlib
 from collections.abc import Iterator
 
 import dramatiq
@@ -25,9 +26,13 @@ def upload_task(held: Holding) -> None:
     recipe = storage.spool().read_recipe(claim.ref.id, sha256=claim.sha256)
 
     def read(offset: int, length: int) -> Iterator[bytes]:
+        digest = hashlib.sha256()
         for chunk in recipes.read(recipe, offset, length, read_segment=lambda piece: _segment(claim, piece)):
             held.check()
+            digest.update(chunk)
             yield chunk
+        if length == recipe.size and digest.hexdigest() != recipe.sha256:
+            raise SegmentDamaged(())
 
     storage.artifacts().put(claim.object_key, size=recipe.size, read=read)
     # A cancel that came first takes the artifact away again.
@@ -37,7 +42,7 @@ def upload_task(held: Holding) -> None:
 def _segment(claim: Claim, piece: Piece) -> Iterator[bytes]:
     try:
         yield from storage.spool().read(claim.ref.id, piece)
-    except (FileNotFoundError, EOFError) as error:
+    except (OSError, EOFError) as error:
         raise SegmentDamaged(()) from error
 
 

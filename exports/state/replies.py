@@ -48,6 +48,10 @@ class Lease:
     begun: bool
     worker: str
 
+    @property
+    def is_shard(self) -> bool:
+        return self.step not in (Step.PLAN, Step.RENDER, Step.UPLOAD)
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -216,6 +220,7 @@ def task_view(task_id: str, reply: Sequence[str]) -> TaskView:
         object_key=fields.get("object_key", ""),
         expires_at=_moment_if_any(fields.get("expires_at")),
         traceparent=fields["traceparent"],
+        foreign=bool(fields.get("foreign_since")),
         read_at=moment(now),
     )
 

@@ -27,6 +27,9 @@ from exports.state.keys import TaskRef
 from exports.state.reader import Counters, Durations, Reader
 from exports.state.replies import Claim, Lease, NoClaim
 
+_PATIENCE = 5
+"""Plan, render and upload have no page to blame: they may lose this many times as many workers."""
+
 __all__ = ["Counters", "Durations", "Store", "store"]
 
 
@@ -155,6 +158,10 @@ class Store(Reader, Housekeeping):
     def complete_cancel(self, ref: TaskRef) -> str:
         return self._run("complete_cancel", ref, grace_ms=self._conf.cancel_grace_ms)[0]
 
+    def fail_foreign(self, ref: TaskRef) -> str:
+        """Fail a task that every worker has found foreign for the life of a lease."""
+        return self._run("fail_foreign", ref, grace_ms=self._conf.lease_ms)[0]
+
     def recover(self, ref: TaskRef, lease: Lease, *, proven: bool, counted: bool) -> str:
         return self._run(
             "recover_step",
@@ -163,7 +170,7 @@ class Store(Reader, Housekeeping):
             claim=lease.claim,
             proven=int(proven),
             counted=int(counted),
-            limit=self._conf.recoveries_max,
+            limit=self._conf.recoveries_max * (1 if lease.is_shard else _PATIENCE),
             smallest=self._conf.page_rows_min,
         )[0]
 

@@ -1,7 +1,6 @@
 """Finished files in a folder: temporary file, fsync, rename, fsync of the folder, a fixed name."""
 
 import os
-import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -53,10 +52,8 @@ class FolderStore:
         return None
 
     def delete(self, task_id: str) -> None:
-        with _translated(), suppress(FileNotFoundError):
-            grave = self._root / f".{task_id}.{uuid.uuid4().hex}"
-            (self._root / task_id).rename(grave)
-            shutil.rmtree(grave)
+        with _translated():
+            roots.remove_folder(self._root / task_id)
 
     def task_ids(self) -> list[str]:
         with _translated(), suppress(FileNotFoundError):

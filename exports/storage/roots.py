@@ -1,6 +1,7 @@
 """What the roots of spool and store have in common: the identity file, and when a task's files last changed."""
 
 import os
+import shutil
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -39,3 +40,12 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def remove_folder(folder: Path) -> None:
+    """Take a folder away at once, then free it, and what an earlier removal that was killed has left. Raises: OSError."""
+    with suppress(FileNotFoundError):
+        folder.rename(folder.with_name(f".{folder.name}.{uuid.uuid4().hex}"))
+    for grave in folder.parent.glob(f".{folder.name}.*"):
+        with suppress(FileNotFoundError):
+            shutil.rmtree(grave)

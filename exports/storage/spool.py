@@ -18,7 +18,7 @@ import shutil
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from exports.contracts import CommittedSegment, Page, PageRecord, Warning
@@ -59,15 +59,17 @@ class SegmentWriter:
     def append(self, page: Page) -> CommittedSegment:
         """Write one page behind the committed bytes; the answer counts once it is committed and `keep` is called."""
         base = self._committed
-        record = PageRecord(
-            page.rows, len(page.data), zlib.crc32(page.data), page.raw_length, page.raw_crc, page.warnings
-        )
-        with translated():
+        line = _line(PageRecord(page.rows, len(page.data), page.raw_length, page.raw_crc, page.warnings))
+        try:
+            with translated():
+                self.cut()
+                _write(self._bytes, page.data)
+                _write(self._lines, line)
+        except SpoolFull:
             self.cut()
-            _write(self._bytes, page.data)
-            _write(self._lines, _line(record))
-            if self._sync_pages:
-                self.sync()
+            raise
+        if self._sync_pages:
+            self.sync()
         return CommittedSegment(
             base.name,
             base.shard_id,
@@ -75,7 +77,7 @@ class SegmentWriter:
             pages=base.pages + 1,
             rows=base.rows + page.rows,
             length=base.length + len(page.data),
-            crc=zlib.crc32(page.data, base.crc),
+            crc=zlib.crc32(line, zlib.crc32(page.data, base.crc)),
         )
 
     def keep(self, committed: CommittedSegment) -> None:
@@ -111,19 +113,14 @@ def _write(handle: int, data: bytes) -> None:
 
 def _line(record: PageRecord) -> bytes:
     warnings = [[warning.code, warning.count, list(warning.keys)] for warning in record.warnings]
-    plain = [record.rows, record.length, record.crc, record.raw_length, record.raw_crc, warnings]
+    plain = [record.rows, record.length, record.raw_length, record.raw_crc, warnings]
     return json.dumps(plain, separators=(",", ":")).encode() + b"\n"
 
 
 def _record(line: bytes) -> PageRecord:
-    rows, length, crc, raw_length, raw_crc, warnings = json.loads(line)
+    rows, length, raw_length, raw_crc, warnings = json.loads(line)
     return PageRecord(
-        rows,
-        length,
-        crc,
-        raw_length,
-        raw_crc,
-        tuple(Warning(code, count, tuple(keys)) for code, count, keys in warnings),
+        rows, length, raw_length, raw_crc, tuple(Warning(code, count, tuple(keys)) for code, count, keys in warnings)
     )
 
 
@@ -149,11 +146,8 @@ class Spool:
 
     def remove(self, task_id: str) -> None:
         """Take a task's folder away at once, then free it."""
-        grave = self.root / "tasks" / f".{task_id}.{uuid.uuid4().hex}"
-        with suppress(FileNotFoundError):
-            self.folder(task_id).rename(grave)
-        for path in (self.root / "tasks").glob(f".{task_id}.*"):
-            shutil.rmtree(path, ignore_errors=True)
+        with translated():
+            roots.remove_folder(self.folder(task_id))
 
     def task_ids(self) -> list[str]:
         return sorted(path.name for path in (self.root / "tasks").iterdir() if not path.name.startswith("."))
@@ -187,31 +181,32 @@ class Spool:
         return SegmentWriter(folder, name, shard_id=shard_id, fence=fence, sync_pages=sync_pages)
 
     def pages(self, task_id: str, segment: CommittedSegment) -> Sequence[PageRecord]:
-        """The committed pages of a segment, without looking at its bytes.
+        """The committed pages of a segment, after one read of all its committed bytes.
 
-        Raises: SegmentDamaged when the sidecar is missing, short, or tells another length or row count.
+        Raises: SegmentDamaged when bytes or sidecar are missing, short, or not the ones that were committed.
         """
-        path = self.folder(task_id) / f"{segment.name}.pages"
         try:
-            lines = path.read_bytes().split(b"\n")[: segment.pages]
+            sidecar = (self.folder(task_id) / f"{segment.name}.pages").read_bytes()
+            lines = sidecar.splitlines(keepends=True)[: segment.pages]
             records = [_record(line) for line in lines]
-        except (OSError, ValueError) as error:
+            crc = self._crc(task_id, segment.name, list(zip(records, lines, strict=True)))
+        except (OSError, EOFError, ValueError) as error:
             raise SegmentDamaged((segment.shard_id,)) from error
-        told = (len(records), sum(record.length for record in records), sum(record.rows for record in records))
-        if told != (segment.pages, segment.length, segment.rows):
+        told = (len(records), sum(record.length for record in records), sum(record.rows for record in records), crc)
+        if told != (segment.pages, segment.length, segment.rows, segment.crc):
             raise SegmentDamaged((segment.shard_id,))
         return records
 
-    def check(self, task_id: str, segment: CommittedSegment) -> None:
-        """Read the committed bytes once. Raises: SegmentDamaged when they are not the ones that were committed."""
+    def _crc(self, task_id: str, name: str, pages: Sequence[tuple[PageRecord, bytes]]) -> int:
+        """CRC-32 over every page's bytes and its line of the sidecar, as `append` counts it."""
         crc = 0
-        try:
-            for chunk in self.read(task_id, Piece(segment.length, segment=segment.name)):
-                crc = zlib.crc32(chunk, crc)
-        except (OSError, EOFError) as error:
-            raise SegmentDamaged((segment.shard_id,)) from error
-        if crc != segment.crc:
-            raise SegmentDamaged((segment.shard_id,))
+        with (self.folder(task_id) / name).open("rb", buffering=0) as file:
+            for record, line in pages:
+                data = file.read(record.length)
+                if len(data) != record.length:
+                    raise EOFError(name)
+                crc = zlib.crc32(line, zlib.crc32(data, crc))
+        return crc
 
     def read(self, task_id: str, piece: Piece) -> Iterator[bytes]:
         """Chunks of a range of a segment. Raises: OSError, EOFError when it is missing or too short."""

@@ -29,8 +29,3 @@ DURATION_BUCKETS_S = (
     7200.0,
 )
 """Upper bounds of the histogram, in seconds and rising; the last bucket, without a bound, is not listed."""
-
-
-def duration_bucket(seconds: float) -> int:
-    """The index of the first bound that is not below `seconds`; the number of bounds where all are."""
-    return next((at for at, bound in enumerate(DURATION_BUCKETS_S) if seconds <= bound), len(DURATION_BUCKETS_S))

@@ -341,6 +341,62 @@ def test_a_worker_with_another_specification_changes_nothing(sqlite_orders: Orde
     assert (after.processed, after.shards_done, after.state) == (before.processed, 0, State.RUNNING)
 
 
+def test_a_task_that_every_worker_finds_foreign_fails_and_can_run_from_scratch(sqlite_orders: OrdersDatabase) -> None:
+    fill(sqlite_orders)
+    task_id = pipeline.submit(*WINDOW)
+    plan.steps.run_slice(Step.PLAN, lambda held: plan.plan_task(held) and None)
+    with exports_settings(delimiter=";", lease_ms=600, renew_every_ms=100):
+        view = pipeline.work(task_id)
+        assert view.failure is not None and view.failure.code == "specification_changed"
+        service.rerun(task_id, principal=pipeline.ANN, from_scratch=True)
+        assert pipeline.work(task_id).state is State.SUCCEEDED
+
+
+def test_a_task_of_an_unknown_kind_keeps_nobody_else_from_work(sqlite_orders: OrdersDatabase) -> None:
+    fill(sqlite_orders)
+    strange = pipeline.submit(*WINDOW, kind="words")
+    with exports_settings(kinds=("tests.kinds.FlakyOrders",)):
+        assert pipeline.work(pipeline.submit(*WINDOW)).state is State.SUCCEEDED
+        assert pipeline.view(strange).state is State.QUEUED
+    assert pipeline.work(strange).state is State.SUCCEEDED
+
+
+def test_bytes_that_change_after_render_are_not_published(sqlite_orders: OrdersDatabase, desk: Path) -> None:
+    fill(sqlite_orders)
+    task_id = pipeline.submit(*WINDOW)
+    run_until(task_id, Phase.RENDER)
+    plan.steps.run_slice(Step.RENDER, lambda held: render.render_task(held) and None)
+    damage_first_segment(desk / "spool" / "tasks" / task_id, "flip")
+    assert pipeline.work(task_id).state is State.SUCCEEDED
+    assert [int(row[0]) for row in csv_rows(pipeline.read_file(task_id))[1:]] == ids_in_order(sqlite_orders)
+
+
+def test_rows_that_were_away_while_their_page_was_read_are_drift(sqlite_orders: OrdersDatabase) -> None:
+    fill(sqlite_orders)
+    kept: list[tuple[object, ...]] = []
+
+    def hide(found: Shard, cursor: str, _: int) -> None:
+        if found.id == "2026-09-02" and cursor and not kept:
+            kept.extend(
+                sqlite_orders.execute(
+                    "SELECT * FROM orders WHERE id = (SELECT max(id) FROM orders WHERE created_at < '2026-09-02 15:00:00')"
+                )
+            )
+            sqlite_orders.execute("DELETE FROM orders WHERE id = %s", [kept[0][0]])
+
+    FlakyOrders.before_read.append(hide)
+    FlakyOrders.before_recount.append(lambda _: kept and len(kept) == 1 and restore(sqlite_orders, kept))
+    with exports_settings(page_rows=100, page_rows_min=50):
+        view = pipeline.work(pipeline.submit(*WINDOW))
+    assert view.drift is not None and (view.drift.drift, view.drift.difference) == ("changed", -1)
+
+
+def restore(database: OrdersDatabase, kept: list[tuple[object, ...]]) -> None:
+    marks = ", ".join(["%s"] * len(kept[0]))
+    database.execute(f"INSERT INTO orders VALUES ({marks})", kept[0])
+    kept.append(())
+
+
 # --- cancel ---------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,6 @@ import datetime as dt
 import io
 import itertools
 import zipfile
-import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -92,7 +91,6 @@ def record(page: contracts.Page) -> PageRecord:
     return PageRecord(
         rows=page.rows,
         length=len(page.data),
-        crc=zlib.crc32(page.data),
         raw_length=page.raw_length,
         raw_crc=page.raw_crc,
         warnings=page.warnings,

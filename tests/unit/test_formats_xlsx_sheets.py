@@ -113,7 +113,7 @@ def test_every_row_stands_once_and_in_order_wherever_the_edges_fall(sizes, sheet
 
 def test_a_page_to_cut_that_is_not_the_committed_one_is_refused():
     data = packed(b"<row></row>" * 12)
-    record = PageRecord(rows=12, length=len(data), crc=0, raw_length=132, raw_crc=1)
+    record = PageRecord(rows=12, length=len(data), raw_length=132, raw_crc=1)
     spec = specification(TEXT, format=Format.XLSX, sheet_rows=11)
     with pytest.raises(StepBroken):
         list(formats.get(Format.XLSX).assemble(spec, [SegmentPages("s", [record])], AS_OF, lambda place: data))
@@ -204,7 +204,7 @@ def plan(*records):
 
 
 def page_of(rows, *, length, raw_length):
-    return PageRecord(rows=rows, length=length, crc=0, raw_length=raw_length, raw_crc=7)
+    return PageRecord(rows=rows, length=length, raw_length=raw_length, raw_crc=7)
 
 
 def local_sizes(file, entry):

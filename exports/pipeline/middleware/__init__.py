@@ -14,8 +14,8 @@ from exports.pipeline.middleware.recycle_worker import RecycleWorker
 from exports.pipeline.middleware.stop_signal import StopSignal
 from exports.pipeline.middleware.trace_context import TraceContext
 
-TIME_LIMIT_MS = 600_000
-"""A backstop far above a slice: it cannot interrupt a call into C. Real limits stand at the source."""
+TIME_LIMIT_MS = 6 * 3_600_000
+"""A backstop far above the longest upload: it cannot interrupt a call into C. Real limits stand at the source."""
 
 
 def for_workers(

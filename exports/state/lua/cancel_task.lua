@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Accept a cancel. From here no claim succeeds; without a live lease the task ends at once.
 -- State: queued | running | failed -> cancelled, or running with a cancel on its way. Cost: O(leases of the task).
 -- USES

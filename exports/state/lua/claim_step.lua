@@ -26,7 +26,7 @@
 --   wait         ms until the first step is due
 --   done         no step of this class is left
 --   stop         the task has ended or is being cancelled
---   foreign      the task was planned with another specification
+--   foreign      the task was planned with another specification; others are proposed first from now on
 --   gone         there is no such task
 local function answer(step, fence, starts)
   local record = redis.call('HGET', K.shards, step) or ''
@@ -53,7 +53,11 @@ end
 if (state ~= 'queued' and state ~= 'running') or cancel_requested() ~= '' then return {'stop'} end
 local class = phase == '' and 'plan' or phase == 'fetch' and 'shard' or phase
 if class ~= A.class then return {'done'} end
-if class ~= 'plan' and t[3] ~= A.digest then return {'foreign'} end
+if class ~= 'plan' and t[3] ~= A.digest then
+  redis.call('HSETNX', K.task, 'foreign_since', int(now))
+  propose(class, now)
+  return {'foreign'}
+end
 if #held_steps / 2 >= tonumber(A.task_limit) then return {'full'} end
 local reads = class == 'plan' or class == 'shard'
 if reads and redis.call('ZCOUNT', K.leases, '(' .. int(now), '+inf') >= tonumber(A.budget) then return {'full'} end
@@ -62,6 +66,7 @@ if not step then return refusal end
 
 local fence = int(redis.call('HINCRBY', K.task, 'fence', 1))
 redis.call('ZREM', K.pending, step)
+redis.call('HDEL', K.task, 'foreign_since')
 write_lease(step, {expiry = now + tonumber(A.lease_ms), fence = fence, claim = A.claim, begun = '0', worker = A.worker})
 if state == 'queued' then
   enter('running', now)

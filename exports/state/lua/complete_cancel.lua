@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- End a task whose cancel was accepted some time ago, whatever its workers do.
 -- State: running -> running | cancelled. Cost: O(leases of the task).
 -- ARGV

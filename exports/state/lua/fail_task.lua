@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Fail the task for good. Cursors and segments stay for a rerun.
 -- State: running -> failed | cancelled. Cost: O(leases of the task).
 -- ARGV

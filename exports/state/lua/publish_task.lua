@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- The fenced end: the artifact is in the store.
 -- State: running -> succeeded | cancelled. Cost: O(shards).
 -- ARGV

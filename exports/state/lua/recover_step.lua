@@ -6,7 +6,7 @@
 --   claim     text    the claim that held it
 --   proven    0 or 1  1: the worker is proved dead, the lease need not have run out
 --   counted   0 or 1  0: one of several leases lost by one host at once
---   limit     count   recoveries at one cursor that fail the task
+--   limit     count   recoveries at one cursor, or of another step than a shard, that fail the task
 --   smallest  rows    no page is made smaller
 -- USES
 --   endings
@@ -26,6 +26,10 @@ if r and l.begun == '1' and A.counted == '1' then
   r.page_rows = math.max(tonumber(A.smallest), math.floor(r.page_rows / 2))
   write_record(A.step, r)
   if r.recoveries >= tonumber(A.limit) then return {fail(A.step, 'poison', '0', r.recoveries, now)} end
+end
+if not r and A.counted == '1' then
+  local recoveries = redis.call('HINCRBY', K.task, 'recoveries_' .. A.step, 1)
+  if recoveries >= tonumber(A.limit) then return {fail(A.step, 'poison', '0', recoveries, now)} end
 end
 note(now, 'recovered', A.step)
 return {put_back(A.step, 0, now) or 'ok'}

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Give a step back at its cursor; the last release completes a cancel.
 -- State: running -> running | cancelled. Cost: O(leases of the task).
 -- ARGV

@@ -17,7 +17,11 @@ if not held(A.step, A.claim) then return {'lost'} end
 local now = now_ms()
 if cancel_requested() ~= '' then return {put_back(A.step, 0, now) or 'ok'} end
 local count = redis.call('HINCRBY', K.task, 'reopens', 1)
-if count >= tonumber(A.limit) then return {fail(A.step, 'spool_lost', '1', count, now)} end
+if count >= tonumber(A.limit) then
+  local word = fail(A.step, 'spool_lost', '1', count, now)
+  redis.call('HSET', K.task, 'error_shard', A.shards[1] or '')
+  return {word}
+end
 local reopened = {}
 for _, shard in ipairs(A.shards) do
   local r = read_record(shard)
