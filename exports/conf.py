@@ -57,6 +57,9 @@ class Conf:
     header_language: str = _setting("zh", "Language of the header", choices=("zh", "en"))
     charset: str = _setting("utf-8-sig", "Charset of CSV", choices=("utf-8-sig", "utf-8", "gb18030"))
     delimiter: str = _setting(",", "Delimiter of CSV", choices=(",", ";", "\t"))
+    mask_personal: bool = _setting(
+        False, "Personal-data columns show `***` to owners without the right `export.personal`"
+    )
     formula_guard: bool = _setting(True, "An apostrophe in front of CSV text that a spreadsheet may take for a formula")
     sheet_rows: int = _setting(1_048_576, "Rows of a sheet, its header included", 2, 1_048_576)
     sheet_title: str = _setting("订单", "Name of the sheets")

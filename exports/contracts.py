@@ -160,7 +160,10 @@ class Specification:
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What was asked for. Both days are included, in the business time zone."""
+    """What was asked for. Both days are included, in the business time zone.
+
+    masked: personal data is not shown, because the owner had no right to it at submit.
+    """
 
     kind: str
     owner: str
@@ -168,6 +171,7 @@ class ExportRequest:
     first_day: dt.date
     last_day: dt.date
     format: Format
+    masked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +298,7 @@ class Failure:
 class Right(StrEnum):
     SUBMIT = "export.submit"
     VIEW = "export.view"
+    PERSONAL = "export.personal"
     OPS_READ = "ops.read"
     OPS_ACT = "ops.act"
 

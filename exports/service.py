@@ -60,6 +60,11 @@ def default_kind() -> str:
     return kinds.names()[0]
 
 
+def must_mask(principal: Principal) -> bool:
+    """Whether exports of this principal must not show personal data; to be asked at submit."""
+    return conf().mask_personal and not principal.may(Right.PERSONAL)
+
+
 def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
     """Make a task, or find the one that has this requestId.
 

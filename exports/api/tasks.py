@@ -165,13 +165,15 @@ def task_body(request: Request, view: TaskView) -> dict[str, object]:
 def _export_request(request: Request) -> ExportRequest:
     data = bodies.with_idempotency_key(base.body_of(request), request.headers.get("Idempotency-Key"))
     body = bodies.validated(bodies.SubmitBody, data)
+    principal = principal_of(request)
     return ExportRequest(
         kind=service.default_kind(),
-        owner=principal_of(request).owner,
+        owner=principal.owner,
         request_id=body["requestId"],
         first_day=body["from"],
         last_day=body["to"],
         format=body["format"],
+        masked=service.must_mask(principal),
     )
 
 

@@ -11,11 +11,12 @@ RENDERER = 1
 def specify(request: ExportRequest) -> Specification:
     """The specification of a request under the settings in force."""
     settings = conf()
+    columns = tuple(kinds.get(request.kind).columns)
     return Specification(
         kind=request.kind,
         format=request.format,
-        columns=tuple(kinds.get(request.kind).columns),
-        masked=(),
+        columns=columns,
+        masked=tuple(column.name for column in columns if column.personal) if request.masked else (),
         zone=settings.business_zone,
         header_language=settings.header_language,
         charset=settings.charset,

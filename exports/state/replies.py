@@ -140,6 +140,7 @@ def export_request(fields: Mapping[str, str]) -> ExportRequest:
         first_day=dt.date.fromisoformat(fields["first_day"]),
         last_day=dt.date.fromisoformat(fields["last_day"]),
         format=Format(fields["format"]),
+        masked=fields.get("masked") == "1",
     )
 
 

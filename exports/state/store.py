@@ -49,6 +49,7 @@ class Store(Reader, Housekeeping):
             "first_day": request.first_day.isoformat(),
             "last_day": request.last_day.isoformat(),
             "format": str(request.format),
+            "masked": str(int(request.masked)),
             "traceparent": traceparent,
         }
         flat = [text for pair in fields.items() for text in pair]

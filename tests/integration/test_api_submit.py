@@ -45,6 +45,13 @@ def test_a_request_id_belongs_to_its_owner(world: World, alice: Client, bob: Cli
     assert submit(alice).json()["taskId"] != submit(bob).json()["taskId"]
 
 
+def test_personal_data_is_masked_for_owners_without_the_right_to_it(world: World, alice: Client) -> None:
+    submit(alice, requestId="open")
+    with exports_settings(mask_personal=True):
+        submit(alice, requestId="masked")
+    assert {request.request_id: request.masked for request in world.requests()} == {"open": False, "masked": True}
+
+
 def test_a_request_id_with_another_body_is_a_conflict(world: World, alice: Client) -> None:
     """H089"""
     submit(alice)

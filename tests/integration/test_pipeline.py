@@ -15,9 +15,9 @@ import openpyxl
 import pytest
 
 from exports import service, storage
-from exports.contracts import Format, Phase, Shard, State, Step
+from exports.contracts import ExportRequest, Format, Phase, Shard, State, Step
 from exports.errors import PageTooLarge, SourceUnavailable, StateConflict, StepBroken
-from exports.kinds.orders import sample
+from exports.kinds.orders import OrdersKind, sample
 from exports.pipeline import plan, render, shard, sweep, upload
 from exports.pipeline.specification import specify
 from exports.state.replies import Claim
@@ -68,6 +68,20 @@ def test_every_row_is_in_the_file_once_by_day_and_key(orders_db: OrdersDatabase,
         data = pipeline.export(*WINDOW, output=output)
     rows = csv_rows(data) if output is Format.CSV else xlsx_rows(data)
     assert [int(str(row[0])) for row in rows[1:]] == ids_in_order(orders_db)
+
+
+@pytest.mark.parametrize("output", list(Format))
+def test_a_masked_export_shows_no_personal_data(orders_db: OrdersDatabase, output: Format) -> None:
+    fill(orders_db, rows=30)
+    request = ExportRequest("orders", "ann", "masked", FIRST, FIRST + dt.timedelta(days=2), output, masked=True)
+    task_id = service.submit(request, traceparent=None).task_id
+    assert pipeline.work(task_id).state is State.SUCCEEDED
+    data = pipeline.read_file(task_id)
+    rows = csv_rows(data) if output is Format.CSV else xlsx_rows(data)
+    names = [column.name for column in OrdersKind.columns]
+    for name in ("customer_name", "phone", "address"):
+        assert {str(row[names.index(name)]) for row in rows[1:]} == {"***"}
+    assert len({row[names.index("sku")] for row in rows[1:]}) > 1
 
 
 def test_two_runs_give_the_same_bytes(sqlite_orders: OrdersDatabase) -> None:
