@@ -6,13 +6,15 @@ ROWS ?= 400000
 FORMAT ?= csv
 DATABASE ?= sqlite
 PYTEST ?=
+KIND ?= exports.kinds.orders.OrdersKind
+ROUNDS ?= 3
 
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/pip-compile --quiet --generate-hashes \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe
 SYSTEM_PACKAGES = mariadb-server chromium chromium-driver libreoffice-calc
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format system-packages requirements clean
+.PHONY: help demo test check bench format system-packages requirements clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +31,9 @@ check: $(VENV)/dev.stamp  ## linters, types and layers, in seconds
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+bench: $(VENV)/bench.stamp  ## the service and its peers in turn on the same orders (KIND= for a kind of your own, ROUNDS=, BENCH="--only xlsx")
+	$(BIN)/python -W ignore -m tests.bench --kind $(KIND) --rounds $(ROUNDS) $(BENCH)
+
 format: $(VENV)/dev.stamp  ## write the code as the linter wants it
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -37,7 +42,7 @@ system-packages:  ## what some tests need and pip does not have (Debian, Ubuntu)
 	./.ci/system-packages $(SYSTEM_PACKAGES)
 
 requirements: $(VENV)/dev.stamp  ## pin requirements/*.in anew; PIP_COMPILE_ARGS=--upgrade takes newer versions
-	cd requirements && for name in base prod demo dev; do \
+	cd requirements && for name in base prod demo dev bench; do \
 		$(subst $(BIN),../$(BIN),$(PIP_COMPILE)) $(PIP_COMPILE_ARGS) --output-file $$name.txt $$name.in || exit 1; done
 
 clean:  ## remove what these targets made, apart from demo data

@@ -1,0 +1,192 @@
+"""The servers, the orders and the running service that a benchmark needs."""
+
+import datetime as dt
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pymysql
+
+from exports.kinds.orders import sample
+from tests import services
+from tests.conftest import running as started
+from tests.processes import Site, running
+
+FIRST = dt.date(2026, 9, 1)
+DAYS = 30
+LAST = FIRST + dt.timedelta(days=DAYS - 1)
+PRODUCTION_TIMES = {"LEASE_MS": "60000", "RENEW_EVERY_MS": "10000", "SWEEP_EVERY_MS": "5000"}
+Case = Callable[[], float]
+
+
+class World:
+    """rows: of the main table. small_rows: of the table for peers that take minutes. big: also four times the rows."""
+
+    def __init__(self, folder: Path, *, rows: int, small_rows: int, kind: str, big: bool) -> None:
+        self._folder = folder
+        self._sizes = {"orders": rows, "small": small_rows, **({"big": 4 * rows} if big else {})}
+        self._kind = kind
+        self._sites: dict[str, Site] = {}
+        self._urls: dict[str, str] = {}
+        self._idle_kib = 0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            self._start_databases(stack)
+            for name, url in self._urls.items():
+                self._sites[name] = self._start_site(stack, name, url)
+            time.sleep(3)
+            self._idle_kib = self._peak_kib("orders")
+            for name in self._sites:
+                self._asleep(name)
+            for name in self._sites:
+                self._export(name, "csv", days=2)
+            yield
+            for name in self._sites:
+                self._signal(name, signal.SIGCONT)
+
+    def _asleep(self, name: str) -> None:
+        """Idle workers look for hints ten times a second each; those of other sites must not disturb a case."""
+        self._signal(name, signal.SIGSTOP)
+
+    def _signal(self, name: str, number: signal.Signals) -> None:
+        site = self._sites[name]
+        for process in site.processes:
+            os.killpg(process.pid, number)
+        os.kill(site.valkey.pid, number)
+
+    def cases(self, *, only: str) -> dict[str, Case]:
+        found = {
+            "psql copy": self._psql_copy,
+            "bare csv": lambda: self._bare("csv"),
+            "service csv": lambda: self._export("orders", "csv"),
+            "rustpy arrow xlsx": lambda: self._peer("xlsx_rustpy_arrow", "orders", "xlsx"),
+            "bare xlsx": lambda: self._bare("xlsx"),
+            "service xlsx": lambda: self._export("orders", "xlsx"),
+            "values_list sqlite": lambda: self._peer("csv_values_list", "sqlite", "csv"),
+            "service sqlite csv": lambda: self._export("sqlite", "csv"),
+            "values_list mariadb": lambda: self._peer("csv_values_list", "mariadb", "csv"),
+            "service mariadb csv": lambda: self._export("mariadb", "csv"),
+            "import-export csv": lambda: self._peer("import_export", "small", "csv"),
+            "service csv small": lambda: self._export("small", "csv"),
+            "import-export xlsx": lambda: self._peer("import_export", "small", "xlsx"),
+            "service xlsx small": lambda: self._export("small", "xlsx"),
+        }
+        if "big" in self._sizes:
+            found["service csv big"] = lambda: self._export("big", "csv")
+        return {name: case for name, case in found.items() if only in name}
+
+    def small_latency_s(self, *, count: int) -> list[float]:
+        """POST to `succeeded` of 2,000 rows (a day of the smallest table) on the idle service."""
+        return [self._export("latency", "csv", days=1) for _ in range(count)]
+
+    def memory(self) -> dict[str, int]:
+        """Peaks in KiB."""
+        return {"lane, idle": self._idle_kib, **{f"lane, {name}": self._peak_kib(name) for name in self._sites}}
+
+    # --- the service -----------------------------------------------------------------------
+
+    def _export(self, name: str, output: str, *, days: int = DAYS) -> float:
+        self._signal(name, signal.SIGCONT)
+        time.sleep(1.0 if days > 1 else 0.5)
+        try:
+            return self._export_awake(self._sites[name], output, days=days)
+        finally:
+            self._asleep(name)
+
+    def _export_awake(self, site: Site, output: str, *, days: int) -> float:
+        last = FIRST + dt.timedelta(days=days - 1)
+        began = time.monotonic()
+        task_id = site.submit(FIRST.isoformat(), last.isoformat(), output, request_id=uuid.uuid4().hex)
+        while (found := site.progress(task_id))["state"] in ("queued", "running"):
+            time.sleep(0.01)
+        took = time.monotonic() - began
+        if found["state"] != "succeeded":
+            sys.exit(f"an export failed: {found['error']}")
+        return took
+
+    def _start_site(self, stack: ExitStack, name: str, url: str) -> Site:
+        folder = self._folder / f"site-{name}"
+        (folder / "valkey").mkdir(parents=True)
+        valkey = stack.enter_context(started(lambda _: services.start_valkey(folder / "valkey")))
+        site = Site(folder, valkey=valkey, database_url=url, KINDS=self._kind, **PRODUCTION_TIMES)
+        stack.enter_context(running(site))
+        site.start_web()
+        site.start_workers()
+        return site
+
+    def _peak_kib(self, name: str) -> int:
+        pids = [process.pid for process in self._sites[name].processes if process.args[-1] == "lanes"]
+        texts = [Path(f"/proc/{pid}/status").read_text("ascii") for pid in pids]
+        return max(int(text.split("VmHWM:")[1].split()[0]) for text in texts)
+
+    # --- the peers -------------------------------------------------------------------------
+
+    def _psql_copy(self) -> float:
+        from tests.bench.peers.common import select
+
+        binaries = services._postgres_binaries()
+        out = self._folder / "copy.csv"
+        command = f"\\copy ({select()}) TO '{out}' WITH (FORMAT csv, HEADER)"
+        return self._timed([str(binaries / "psql"), self._urls["orders"], "-qX", "-c", command], out)
+
+    def _peer(self, script: str, name: str, extension: str) -> float:
+        out = self._folder / f"peer.{extension}"
+        module = f"tests.bench.peers.{script}"
+        return self._timed([sys.executable, "-m", module, "--url", self._urls[name], "--out", str(out)], out)
+
+    def _bare(self, output: str) -> float:
+        out = self._folder / f"bare.{output}"
+        window = ["--first", FIRST.isoformat(), "--last", LAST.isoformat()]
+        command = [sys.executable, "-m", "tests.bench.bare", "--out", str(out), "--format", output, *window]
+        return self._timed(command, out, **self._sites["orders"].environment)
+
+    def _timed(self, command: list[str], out: Path, **environment: str) -> float:
+        began = time.monotonic()
+        done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+        took = time.monotonic() - began
+        if done.returncode:
+            sys.exit(f"failed: {' '.join(command)}\n{done.stderr}")
+        out.unlink()
+        return took
+
+    # --- the orders ------------------------------------------------------------------------
+
+    def _start_databases(self, stack: ExitStack) -> None:
+        postgres = stack.enter_context(started(services.start_postgres))
+        for name, rows in {**self._sizes, "latency": 60_000}.items():
+            postgres.execute(f"CREATE DATABASE {name}")
+            with psycopg.connect(postgres.dsn(name), autocommit=True) as connection:
+                fill(connection.cursor(), vendor="postgresql", rows=rows)
+                connection.execute("VACUUM (ANALYZE, FREEZE) orders")
+            self._urls[name] = f"postgresql://postgres@{postgres.host}:{postgres.port}/{name}"
+        path = self._folder / "orders.sqlite3"
+        with sqlite3.connect(path) as connection:
+            fill(connection.cursor(), vendor="sqlite", rows=self._sizes["orders"])
+        connection.close()
+        self._urls["sqlite"] = f"sqlite:///{path}"
+        mariadb = stack.enter_context(started(services.start_mariadb))
+        mariadb.execute("CREATE DATABASE orders")
+        with pymysql.connect(
+            host=mariadb.host, port=mariadb.port, user="root", database="orders", charset="utf8mb4"
+        ) as connection:
+            fill(connection.cursor(), vendor="mysql", rows=self._sizes["orders"])
+            connection.commit()
+        self._urls["mariadb"] = f"mysql://root@{mariadb.host}:{mariadb.port}/orders"
+
+
+def fill(cursor: Any, *, vendor: str, rows: int) -> None:
+    for statement in sample.statements(vendor):
+        cursor.execute(statement)
+    sample.insert(cursor, sample.generate(rows, seed=1, days=DAYS, first_day=FIRST), vendor=vendor)
+    sample.analyze(cursor, vendor=vendor)
