@@ -23,7 +23,7 @@ from exports.pipeline.specification import specify
 from exports.state.replies import Claim
 from exports.state.store import store
 from tests import pipeline
-from tests.conftest import exports_settings
+from tests.conftest import VENDORS, exports_settings
 from tests.databases import OrdersDatabase
 from tests.kinds import WORDS, FlakyOrders, WordsKind
 
@@ -68,6 +68,16 @@ def test_every_row_is_in_the_file_once_by_day_and_key(orders_db: OrdersDatabase,
         data = pipeline.export(*WINDOW, output=output)
     rows = csv_rows(data) if output is Format.CSV else xlsx_rows(data)
     assert [int(str(row[0])) for row in rows[1:]] == ids_in_order(orders_db)
+
+
+def test_the_same_orders_give_the_same_bytes_on_every_database(request: pytest.FixtureRequest) -> None:
+    texts, sheets = set(), set()
+    for vendor in VENDORS:
+        fill(request.getfixturevalue(f"{vendor}_orders"), rows=3000)
+        texts.add(pipeline.export(*WINDOW))
+        with zipfile.ZipFile(io.BytesIO(pipeline.export(*WINDOW, output=Format.XLSX))) as book:
+            sheets.add(book.read("xl/worksheets/sheet1.xml"))
+    assert (len(texts), len(sheets)) == (1, 1)
 
 
 @pytest.mark.parametrize("output", list(Format))
