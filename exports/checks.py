@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.hashers import identify_hasher
 from django.core.checks import CheckMessage, Error, Tags, register
 
+from exports import kinds
 from exports.conf import Conf, load
 from exports.contracts import Right
 from exports.errors import SettingInvalid
@@ -30,6 +31,16 @@ def check_settings(**_: Any) -> list[CheckMessage]:
     except SettingInvalid as error:
         return [Error(str(error), id="exports.E001")]
     return [*_check_auth(conf), *_check_tokens(conf), *_check_ops_users(getattr(settings, "EXPORTS_OPS_USERS", {}))]
+
+
+@register(Tags.compatibility)
+def check_kinds(**_: Any) -> list[CheckMessage]:
+    """exports.E007: a kind cannot be loaded. The text of the cause holds no row: nothing has been read yet."""
+    try:
+        kinds.names()
+    except Exception as error:  # noqa: BLE001  an adopter's module may raise anything when it is imported
+        return [Error(f"kinds: {type(error).__name__}: {error}", id="exports.E007")]
+    return []
 
 
 def _check_auth(conf: Conf) -> Iterator[CheckMessage]:

@@ -316,7 +316,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task as read in one round trip. Numbers are rows; times are UTC. foreign: its last claim was by another specification."""
+    """A task as read in one round trip. Numbers are rows; times are UTC. foreign: its last claim was by another specification. drift: None until all shards are done."""
 
     task_id: str
     request: ExportRequest

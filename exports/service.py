@@ -239,6 +239,8 @@ def open_file(task_id: str, *, principal: Principal) -> Artifact:
         raise StateConflict("file_not_ready", view.state)
     artifacts = storage.artifacts()
     if artifacts.size(view.object_key) != view.file_size or view.file_size is None:
+        if _is_lost(view):
+            _events.error("file.lost", taskId=task_id, traceId=view.trace_id, objectKey=view.object_key)
         raise TaskGone("the file is kept no longer")
     output = formats.get(view.request.format)
     return Artifact(
@@ -250,6 +252,12 @@ def open_file(task_id: str, *, principal: Principal) -> Artifact:
         trace_id=view.trace_id,
         read=lambda offset, length: artifacts.read(view.object_key, offset, length),
     )
+
+
+def _is_lost(view: TaskView) -> bool:
+    """Whether a file is gone before its time: somebody must look."""
+    expires_at = file_expires_at(view)
+    return expires_at is not None and view.read_at < expires_at
 
 
 def file_expires_at(view: TaskView) -> dt.datetime | None:

@@ -36,6 +36,20 @@ def wanted(*, rows: int, days: int, today: dt.date) -> Wanted:
     return Wanted(rows, days, min(sample.FIRST_DAY, today - dt.timedelta(days=days + 1)).isoformat())
 
 
+def note_made(place: Place, orders: Wanted, *, database: str) -> None:
+    """Remember what is there, for the next start."""
+    (place.root / "orders.json").write_text(json.dumps({**asdict(orders), "database": database}), "ascii")
+
+
+def last_made(root: Path, *, database: str, days: int) -> int:
+    """Rows of the orders that are there already for this database and as many days, or 0."""
+    with suppress(OSError, ValueError):
+        found = json.loads((root / "orders.json").read_text("ascii"))
+        if (found["database"], found["days"]) == (database, days):
+            return int(found["rows"])
+    return 0
+
+
 def sqlite_url(place: Place, orders: Wanted, *, remade: Callable[[], None]) -> str:
     """The URL of a database with these orders. remade: called when they have to be made."""
     path = place.root / "orders.sqlite3"

@@ -44,6 +44,11 @@ class Place:
     def pid_file(self, name: str) -> Path:
         return self.root / "run" / f"{name}.pid"
 
+    def forget_pids(self) -> None:
+        """Nothing of an earlier demo runs once the folder is locked; its numbers may be strangers' by now."""
+        for path in (self.root / "run").glob("*.pid"):
+            path.unlink()
+
     def log(self, name: str) -> Path:
         return self.root / "logs" / f"{name}.log"
 

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -48,6 +48,12 @@ class Running:
         return f"http://{self.api.host}"
 
 
+def rows_by_default(given: Mapping[str, Any]) -> int:
+    """How many orders without --rows: an open demo takes those that are there."""
+    found = orders.last_made(given["data"], database=given["database"], days=given["days"]) if given["serve"] else 0
+    return found or 400_000
+
+
 @contextmanager
 def started(options: Options, screen: Screen) -> Iterator[Running]:
     """Everything is up inside the block and stopped, in order, behind it, also at Ctrl-C and SIGTERM.
@@ -56,6 +62,7 @@ def started(options: Options, screen: Screen) -> Iterator[Running]:
     """
     place = Place(options.data)
     with place.locked() as lock, _interruptible():
+        place.forget_pids()
         supervisor = Supervisor(place, lock=lock)
         place.pid_file("supervisor").write_text(f"{os.getpid()}\n", "ascii")
         try:
@@ -73,7 +80,8 @@ def _start(options: Options, place: Place, supervisor: Supervisor, screen: Scree
     wanted = orders.wanted(rows=options.rows, days=options.days, today=dt.datetime.now(dt.UTC).date())
     screen.line(f"data directory {place.root}")
     valkey_url = servers.start_valkey(place, supervisor, passwords=passwords)
-    database_url = _database_url(options, wanted, place, supervisor, screen)
+    database_url = _database_url(options, wanted, place, supervisor, screen, valkey_url=valkey_url)
+    orders.note_made(place, wanted, database=options.database)
     values = environment.variables(
         place,
         passwords=passwords,
@@ -88,8 +96,11 @@ def _start(options: Options, place: Place, supervisor: Supervisor, screen: Scree
     return Running(place, supervisor, api, wanted, environment.keep(place, values))
 
 
-def _database_url(options: Options, wanted: orders.Wanted, place: Place, supervisor: Supervisor, screen: Screen) -> str:
+def _database_url(
+    options: Options, wanted: orders.Wanted, place: Place, supervisor: Supervisor, screen: Screen, *, valkey_url: str
+) -> str:
     def remade() -> None:
+        servers.forget_tasks(place, valkey_url)
         screen.line(f"making {wanted.rows:,} orders of {wanted.days} days in {options.database} …")
 
     if options.database == "sqlite":

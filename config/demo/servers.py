@@ -54,6 +54,16 @@ def start_valkey(place: Place, supervisor: Supervisor, *, passwords: Passwords) 
     return f"redis://:{passwords.valkey}@{_HOST}:{port}"
 
 
+def forget_tasks(place: Place, valkey_url: str) -> None:
+    """Other orders are about to be made: tasks and files of the old ones would be wrong."""
+    import redis
+
+    with redis.Redis.from_url(valkey_url) as client:
+        client.flushall()
+    for name in ("spool", "files"):
+        shutil.rmtree(place.root / name, ignore_errors=True)
+
+
 def start_postgres(place: Place, supervisor: Supervisor, *, passwords: Passwords) -> int:
     """The server's port. Its superuser is `owner`."""
     import psycopg

@@ -1,8 +1,10 @@
 """What every address of the API shares: default deny, JSON in and out, problem details, safe headers."""
 
+import io
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.cache import patch_vary_headers
 from drf_spectacular.openapi import AutoSchema
@@ -12,7 +14,7 @@ from rest_framework.views import APIView
 
 from exports.api import problems
 from exports.api.identity import Identity
-from exports.api.parsing import StrictJson
+from exports.api.parsing import BODY_LIMIT, StrictJson
 from exports.api.permissions import HasRight
 from exports.contracts import Principal, Right
 from exports.messages import Language
@@ -34,6 +36,10 @@ class ApiView(APIView):
     schema = AutoSchema()
     rights: ClassVar[Mapping[str, Sequence[Right]]] = {}
 
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        _take_chunked_body(request)
+        return super().initialize_request(request, *args, **kwargs)
+
     def get_exception_handler(self) -> Any:
         return problems.handle
 
@@ -41,6 +47,18 @@ class ApiView(APIView):
         answer = super().finalize_response(request, response, *args, **kwargs)
         _secure(answer)
         return answer
+
+
+def _take_chunked_body(request: HttpRequest) -> None:
+    """A body without a length is nothing to Django; take as much of it as any valid body may have.
+
+    Source: `wsgi.input_terminated`, which gunicorn sets where the input ends by itself.
+    """
+    meta = request.META
+    if meta.get("wsgi.input_terminated") and "chunked" in meta.get("HTTP_TRANSFER_ENCODING", "").lower():
+        data = meta["wsgi.input"].read(BODY_LIMIT + 1)
+        request._stream = io.BytesIO(data)  # noqa: SLF001  Django has no other way in
+        meta["CONTENT_LENGTH"] = str(len(data))
 
 
 def _secure(response: HttpResponseBase) -> None:

@@ -75,7 +75,7 @@ def _work(view: TaskView) -> dict[str, object]:
         "asOf": to_microsecond(view.as_of),
         "drift": _drift(view.drift) if view.drift else None,
         "shards": {"total": view.shards_total, "done": view.shards_done, "running": view.shards_running},
-        "cancelRequested": view.cancel_requested_at is not None,
+        "cancelRequested": view.cancel_requested_at is not None or view.state is State.CANCELLED,
         "traceId": view.trace_id,
     }
 

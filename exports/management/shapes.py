@@ -3,7 +3,7 @@
 import datetime as dt
 from typing import Any
 
-from exports.contracts import Event, ShardView, TaskView
+from exports.contracts import Drift, Event, ShardView, TaskView
 from exports.messages import Language, failure_sentence
 
 
@@ -29,6 +29,9 @@ def task_data(view: TaskView) -> dict[str, Any]:
         "cancelRequested": view.cancel_requested_at is not None,
         "error": failure_sentence(view.failure, Language.EN) if view.failure else None,
         "errorCode": view.failure.code if view.failure else None,
+        "asOf": time(view.as_of),
+        "drift": {"kind": view.drift.drift, "difference": view.drift.difference} if view.drift else None,
+        "warnings": {warning.code: warning.count for warning in view.warnings} or None,
         "fileName": view.file_name or None,
         "fileSize": view.file_size,
         "sha256": view.sha256 or None,
@@ -62,6 +65,8 @@ def task_line(view: TaskView) -> str:
     window = f"{view.request.first_day}…{view.request.last_day}"
     rows = f"{view.processed:,}/{view.total:,}" if view.total is not None else f"{view.processed:,}/?"
     reason = f"  {view.failure.code}" if view.failure else ""
+    if view.drift and view.drift.drift is not Drift.EXACT:
+        reason += f"  drift {view.drift.difference:+,}" if view.drift.difference else f"  drift {view.drift.drift}"
     return (
         f"{view.task_id}  {view.state:<9}  {view.phase or '-':<6}  {view.request.format:<4}  {window}  {rows:>19}"
         f"  {view.request.owner}{reason}"

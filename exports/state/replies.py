@@ -212,7 +212,7 @@ def task_view(task_id: str, reply: Sequence[str]) -> TaskView:
         shards_total=int(shards),
         shards_done=int(done),
         shards_running=int(running) if fields["phase"] == Phase.FETCH else 0,
-        drift=Recount(Drift(certainty), int(difference)) if fields["phase"] else None,
+        drift=Recount(Drift(certainty), int(difference)) if fields["phase"] and done == shards else None,
         as_of=dt.datetime.fromisoformat(fields["as_of"]) if fields.get("as_of") else None,
         warnings=_warnings(fields.get("warnings", "")),
         file_name=fields.get("file_name", ""),

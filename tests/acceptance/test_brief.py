@@ -1,6 +1,7 @@
 """The acceptance list of the brief, each line against real processes: PostgreSQL read-only, Valkey with AOF, gunicorn, workers."""
 
 import csv
+import http.client
 import io
 import json
 import signal
@@ -18,7 +19,7 @@ import pytest
 from exports.kinds.orders import sample
 from tests import services
 from tests.acceptance.conftest import FIRST, ROWS, Open
-from tests.processes import Site, wait_for
+from tests.processes import TOKEN, Site, wait_for
 
 WINDOW = ("2026-09-01", "2026-09-06")
 SLOW = {"PAGE_ROWS": "50", "PAGE_ROWS_MIN": "20"}
@@ -350,3 +351,19 @@ def peak_kib(pid: int) -> int:
     """The most resident memory that a process has had."""
     [line] = [line for line in Path(f"/proc/{pid}/status").read_text("ascii").splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1])
+
+
+def test_a_body_without_a_length_is_read_like_any_other(open_site: Open) -> None:
+    site = open_site()
+    site.start_web()
+    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=10)
+    body = json.dumps({"requestId": "chunked", "from": WINDOW[0], "to": WINDOW[1], "format": "csv"}).encode()
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    statuses = []
+    for chunks in ([body[:20], body[20:]], [b"x" * 4096] * 10):
+        connection.request("POST", "/api/orders/export", body=iter(chunks), headers=headers, encode_chunked=True)
+        answer = connection.getresponse()
+        statuses.append(answer.status)
+        answer.read()
+        connection.close()
+    assert statuses == [202, 413]

@@ -77,7 +77,7 @@ def ruff(text, *, where):
 
 
 def test_pins_name_no_machine_and_no_place_to_fetch_from():
-    assert [path.stem for path in PINS] == ["base", "demo", "dev", "prod"]
+    assert [path.stem for path in PINS] == ["base", "bench", "demo", "dev", "prod"]
     for path in PINS:
         assert (
             re.findall(r"https?://|--(?:extra-)?index-url|--find-links|file://|/home/|/work/", path.read_text("utf-8"))

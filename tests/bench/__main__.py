@@ -69,7 +69,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--small-rows", type=int, default=40_000, help="for peers that take minutes")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kind", default="exports.kinds.orders.OrdersKind", help="class of the kind that is exported")
-    parser.add_argument("--only", default="", help="cases whose names hold this text")
+    parser.add_argument("--only", default="", help="cases whose names hold one of these texts, parted by commas")
     parser.add_argument("--big", action="store_true", help="also four times the rows")
     parser.add_argument("--json", help="write all figures to this file")
     return parser.parse_args()

@@ -7,7 +7,9 @@ import pytest
 from django.contrib.auth.hashers import make_password
 from django.test import override_settings
 
+from exports import checks
 from exports.checks import check_settings
+from tests.conftest import exports_settings
 
 GOOD = {
     "owner": "alice",
@@ -73,3 +75,11 @@ def test_e006_an_operator_with_other_rights() -> None:
     password = make_password("secret")
     assert found({"eve": {"password": password, "rights": ["export.submit"]}}) == ["exports.E006"]
     assert found({"eve": {"password": password, "rights": ["ops.read", "ops.act"]}}) == []
+
+
+@pytest.mark.parametrize("path", ["os.path.join", "nowhere.Kind", "exports.kinds.orders.Missing"])
+def test_e007_a_kind_that_cannot_be_loaded(path: str) -> None:
+    with exports_settings(kinds=(path,)):
+        [message] = checks.check_kinds()
+    assert message.id == "exports.E007"
+    assert "kinds" in message.msg

@@ -24,7 +24,9 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django's own type; the children check their settings
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--rows", type=_number(1, 5_000_000), default=400_000, help="orders to make")
+        parser.add_argument(
+            "--rows", type=_number(1, 5_000_000), help="orders to make (400,000; with --serve those that are there)"
+        )
         parser.add_argument("--days", type=_number(1, 366), default=30, help="days they are spread over")
         parser.add_argument("--format", choices=["csv", "xlsx"], default="csv")
         parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
@@ -34,6 +36,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON object as the last line of stdout")
 
     def handle(self, *_: Any, **given: Any) -> None:
+        given["rows"] = given["rows"] or run.rows_by_default(given)
         options = run.Options(**{name: given[name] for name in run.Options.__slots__})
         # With --json, stdout is for the one object.
         screen = Screen(sys.stderr if given["json"] else sys.stdout)
@@ -76,7 +79,7 @@ def _say_what_to_open(running: run.Running, screen: Screen) -> None:
     screen.line(f"API schema   {running.url}/api/schema/")
     screen.line(f"metrics      {running.url}/metrics")
     screen.line(f"submit       curl -H 'Content-Type: application/json' -d '{body}' {running.url}/api/orders/export")
-    screen.line(f"commands     . {running.environment_file} && python manage.py export_list")
+    screen.line(f"commands     . {running.environment_file} && {sys.executable} manage.py export_list")
     screen.line("Ctrl-C stops everything.")
 
 

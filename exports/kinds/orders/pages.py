@@ -38,7 +38,7 @@ class PageReader:
     def __init__(self, source: Source, *, columns: Sequence[Column]) -> None:
         self._source = source
         self._columns = tuple(columns)
-        self._finishers: dict[cells.Spelling, dict[int, cells.Finisher]] = {}
+        self._finishers: dict[tuple[cells.Spelling, bool], dict[int, cells.Finisher]] = {}
         self._compiled: dict[tuple[Any, ...], PageQuery] = {}
 
     def read(self, bounds: str, *, cursor: str, limit: int, form: TimeForm, masked: frozenset[str]) -> Block:
@@ -58,14 +58,19 @@ class PageReader:
             block = self._repaired(query, parameters)
         if self._source.key not in masked and not _ends_with_key(block):
             raise StepBroken("the database joined a page in another order than that of its keys")
-        return finish(block, finishers=self._finishing(spelling), width=len(self._columns))
+        infinite = connection.vendor == "postgresql" and cells.may_hold_infinite(block.data)
+        return finish(block, finishers=self._finishing(spelling, infinite=infinite), width=len(self._columns))
 
-    def _finishing(self, spelling: cells.Spelling) -> dict[int, cells.Finisher]:
+    def _finishing(self, spelling: cells.Spelling, *, infinite: bool) -> dict[int, cells.Finisher]:
         """What Python must finish, by place; kept, because the times of a page are near those of the last."""
-        if spelling not in self._finishers:
-            found = ((at, cells.finisher(column, spelling=spelling)) for at, column in enumerate(self._columns))
-            self._finishers[spelling] = {at: finisher for at, finisher in found if finisher is not None}
-        return self._finishers[spelling]
+        name = (spelling, infinite)
+        if name not in self._finishers:
+            found = {
+                at: cells.finisher(column, spelling=spelling, infinite=infinite)
+                for at, column in enumerate(self._columns)
+            }
+            self._finishers[name] = {at: finisher for at, finisher in found.items() if finisher is not None}
+        return self._finishers[name]
 
     def _query(
         self, connection: BaseDatabaseWrapper, *, spelling: cells.Spelling, bounds: str, first: bool

@@ -9,13 +9,20 @@ from exports.management import shapes
 from exports.management.base import Answer, ExportCommand
 
 
+def _limit(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 1000:
+        raise ValueError
+    return number
+
+
 class Command(ExportCommand):
     help = "Lists tasks of all owners, the newest first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--state", type=State, choices=list(State), help="only tasks in this state")
-        parser.add_argument("--limit", type=int, default=50, help="at most so many (50)")
+        parser.add_argument("--limit", type=_limit, default=50, help="at most so many, 1 to 1000 (50)")
 
     def answer(self, given: dict[str, Any]) -> Answer:
         state, limit = given["state"], given["limit"]
