@@ -1,6 +1,5 @@
 """CSV by RFC 4180: CRLF record ends, fields quoted only where they must be, one header."""
 
-import zlib
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -17,6 +16,7 @@ from exports.formats.cells import (
     text_columns,
     warnings,
 )
+from exports.formats.deflate import crc32
 from exports.formats.formulas import looks_like_formula, suspects
 
 _RECORD_END: Final = b"\r\n"
@@ -48,7 +48,7 @@ class DelimitedEncoder:
         self._spell_times(cells)
         self._quote(cells, flat)
         data = self._charset_bytes(self._records(cells))
-        return Page(data=data, rows=block.rows, raw_length=len(data), raw_crc=zlib.crc32(data), warnings=notes)
+        return Page(data=data, rows=block.rows, raw_length=len(data), raw_crc=crc32(data), warnings=notes)
 
     def header(self, names: list[str]) -> bytes:
         """What stands before the first record: a byte order mark if the charset has one, and the header."""

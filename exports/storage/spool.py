@@ -16,10 +16,11 @@ import json
 import os
 import shutil
 import uuid
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from isal.isal_zlib import crc32
 
 from exports.contracts import CommittedSegment, Page, PageRecord, Warning
 from exports.errors import SegmentDamaged, SpoolFull, StepBroken
@@ -77,7 +78,7 @@ class SegmentWriter:
             pages=base.pages + 1,
             rows=base.rows + page.rows,
             length=base.length + len(page.data),
-            crc=zlib.crc32(line, zlib.crc32(page.data, base.crc)),
+            crc=crc32(line, crc32(page.data, base.crc)),
         )
 
     def keep(self, committed: CommittedSegment) -> None:
@@ -205,7 +206,7 @@ class Spool:
                 data = file.read(record.length)
                 if len(data) != record.length:
                     raise EOFError(name)
-                crc = zlib.crc32(line, zlib.crc32(data, crc))
+                crc = crc32(line, crc32(data, crc))
         return crc
 
     def read(self, task_id: str, piece: Piece) -> Iterator[bytes]:
