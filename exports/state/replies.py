@@ -67,10 +67,7 @@ class Claim:
     request: ExportRequest
     epoch: int
     as_of: str
-    specification: str
-    file_name: str
     object_key: str
-    file_size: int
     sha256: str
     planned_rows: int
     traceparent: str
@@ -158,10 +155,7 @@ def claim(ref: TaskRef, step: Step, claim_id: str, reply: Sequence[str]) -> Clai
         request=export_request(fields),
         epoch=int(fields["epoch"]),
         as_of=fields.get("as_of", ""),
-        specification=fields.get("specification", ""),
-        file_name=fields.get("file_name", ""),
         object_key=fields.get("object_key", ""),
-        file_size=int(fields.get("file_size", "0")),
         sha256=fields.get("sha256", ""),
         planned_rows=int(fields.get("planned_rows", "0")),
         traceparent=fields["traceparent"],
