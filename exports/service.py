@@ -22,7 +22,7 @@ from exports.pipeline import diagnosis, endings, hints, purging, sweep, workers
 from exports.pipeline.diagnosis import Finding
 from exports.pipeline.purging import Purged
 from exports.pipeline.specification import specify
-from exports.state.keys import TaskRef
+from exports.state.keys import ref_of
 from exports.state.store import Counters, store
 from exports.telemetry import logs, trace
 
@@ -73,7 +73,7 @@ def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
     _check(request)
     traceparent = traceparent or trace.new_traceparent()
     fingerprint = _fingerprint(request)
-    ref = TaskRef(f"{_PREFIX}{ULID()}", request.owner, request.request_id)
+    ref = ref_of(f"{_PREFIX}{ULID()}", request)
     known = store().submit(ref, request, fingerprint=fingerprint, traceparent=traceparent)
     if known is None:
         with logs.bound(taskId=ref.id, traceId=trace.trace_id(traceparent)):
@@ -184,7 +184,7 @@ def cancel(task_id: str, *, principal: Principal) -> TaskView:
     Raises: StateConflict `cannot_cancel` for a task that has succeeded; as `read_task`.
     """
     view = _act_on(task_id, principal=principal)
-    word = store().cancel(_ref(view))
+    word = store().cancel(ref_of(task_id, view.request))
     if word == "refused":
         raise StateConflict("cannot_cancel", State.SUCCEEDED)
     with logs.bound(taskId=task_id, traceId=view.trace_id):
@@ -203,7 +203,9 @@ def rerun(task_id: str, *, principal: Principal, from_scratch: bool = False) -> 
     view = _act_on(task_id, principal=principal)
     if from_scratch and view.state is State.FAILED:
         storage.spool().remove(task_id)
-    word = store().rerun(_ref(view), digest=specify(view.request).digest(), from_scratch=from_scratch)
+    word = store().rerun(
+        ref_of(task_id, view.request), digest=specify(view.request).digest(), from_scratch=from_scratch
+    )
     if word == "gone":
         raise TaskGone("the task is kept no longer")
     if word in ("foreign", "lost"):
@@ -225,10 +227,6 @@ def _act_on(task_id: str, *, principal: Principal) -> TaskView:
     return view
 
 
-def _ref(view: TaskView) -> TaskRef:
-    return TaskRef(view.task_id, view.request.owner, view.request.request_id)
-
-
 def open_file(task_id: str, *, principal: Principal) -> Artifact:
     """The finished file.
 
@@ -239,7 +237,7 @@ def open_file(task_id: str, *, principal: Principal) -> Artifact:
         raise StateConflict("file_not_ready", view.state)
     artifacts = storage.artifacts()
     if artifacts.size(view.object_key) != view.file_size or view.file_size is None:
-        if _is_lost(view):
+        if keeps_file(view):
             _events.error("file.lost", taskId=task_id, traceId=view.trace_id, objectKey=view.object_key)
         raise TaskGone("the file is kept no longer")
     output = formats.get(view.request.format)
@@ -254,8 +252,8 @@ def open_file(task_id: str, *, principal: Principal) -> Artifact:
     )
 
 
-def _is_lost(view: TaskView) -> bool:
-    """Whether a file is gone before its time: somebody must look."""
+def keeps_file(view: TaskView) -> bool:
+    """Whether the file of a task must be there: one that is gone before its time is lost, and somebody must look."""
     expires_at = file_expires_at(view)
     return expires_at is not None and view.read_at < expires_at
 

@@ -17,11 +17,6 @@ def represent(view: TaskView, *, language: Language, download_url: str | None) -
     }
 
 
-def has_file(view: TaskView) -> bool:
-    expires_at = service.file_expires_at(view)
-    return expires_at is not None and view.read_at < expires_at
-
-
 def to_second(time: dt.datetime | None) -> str | None:
     """UTC, whole seconds, as the frozen protocol shows times."""
     return f"{time.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%SZ}" if time else None

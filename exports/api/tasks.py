@@ -14,7 +14,7 @@ from exports import service
 from exports.api import audit, base, bodies, links, shapes
 from exports.api.base import ApiView, language_of, principal_of
 from exports.api.rendering import json_response, to_json
-from exports.api.representation import has_file, represent
+from exports.api.representation import represent
 from exports.contracts import ExportRequest, Right, State, TaskView
 from exports.errors import TaskUnknown
 from exports.telemetry.trace import parse_traceparent
@@ -158,7 +158,7 @@ def known_form(task_id: str) -> str:
 
 
 def task_body(request: Request, view: TaskView) -> dict[str, object]:
-    url = _download_url(request, view) if has_file(view) else None
+    url = _download_url(request, view) if service.keeps_file(view) else None
     return represent(view, language=language_of(request), download_url=url)
 
 

@@ -1,7 +1,7 @@
 """What the end of a task means outside Redis: a line in the log, and nothing left behind.
 
 Called with the word that a script answered, wherever a script can end a task. A kill between script and call
-leaves work for the sweep, which does the same again.
+leaves what is to be freed to the sweep; the line in the log is then missing.
 """
 
 import datetime as dt

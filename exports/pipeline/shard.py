@@ -5,6 +5,8 @@ them leaves bytes that do not count. A page too large for memory is read in halv
 is asked again after 1, 4 and 16 s by whichever lane is free then.
 """
 
+import functools
+
 import dramatiq
 
 from exports import formats, kinds, storage
@@ -115,15 +117,21 @@ def _leave_room(held: Holding) -> None:
 
 def _open_segment(held: Holding) -> SegmentWriter:
     """The claim's own file. A live task whose folder was lost gets a new one; a zombie has lost its lease before this."""
-    claim, spool = held.claim, storage.spool()
-    name = f"{claim.name}-{claim.fence}-{claim.claim_id[:12]}"
-    sync_pages = conf().spool_sync == "page"
+    claim = held.claim
+    open_segment = functools.partial(
+        storage.spool().open_segment,
+        claim.ref.id,
+        f"{claim.name}-{claim.fence}-{claim.claim_id[:12]}",
+        shard_id=claim.name,
+        fence=claim.fence,
+        sync_pages=conf().spool_sync == "page",
+    )
     try:
-        return spool.open_segment(claim.ref.id, name, shard_id=claim.name, fence=claim.fence, sync_pages=sync_pages)
+        return open_segment()
     except SegmentDamaged:
         held.renew()
-        spool.create(claim.ref.id)
-        return spool.open_segment(claim.ref.id, name, shard_id=claim.name, fence=claim.fence, sync_pages=sync_pages)
+        storage.spool().create(claim.ref.id)
+        return open_segment()
 
 
 def _recount(held: Holding, kind: Kind, shard: Shard, *, rows: int) -> Recount:

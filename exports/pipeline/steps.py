@@ -26,7 +26,7 @@ from exports.errors import (
 )
 from exports.pipeline import endings, hints, workers
 from exports.pipeline.specification import specify
-from exports.state.keys import TaskRef
+from exports.state.keys import TaskRef, ref_of
 from exports.state.replies import Claim, NoClaim
 from exports.state.store import store
 from exports.telemetry import logs, trace
@@ -185,7 +185,7 @@ def _claim_of(task_id: str, step: Step) -> Claim | NoClaim:
         request = store().request(task_id)
         if request is None:
             return NoClaim("gone")
-        return claim_step(TaskRef(task_id, request.owner, request.request_id), request, step)
+        return claim_step(ref_of(task_id, request), request, step)
     except (SettingInvalid, ValueError) as error:
         _events.error("task.not_understood", taskId=task_id, error=error)
         return NoClaim("foreign")

@@ -14,7 +14,7 @@ from exports.conf import conf
 from exports.contracts import State, Step, TaskView
 from exports.errors import SettingInvalid, StepFailed
 from exports.pipeline import endings, hints, identity, workers
-from exports.state.keys import TaskRef
+from exports.state.keys import ref_of
 from exports.state.replies import Lease
 from exports.state.store import store
 from exports.telemetry import logs
@@ -66,7 +66,7 @@ def _lost_alone(lease: Lease, lost: Iterable[Lease]) -> bool:
 
 
 def _recover(view: TaskView, lease: Lease, *, proven: bool, counted: bool) -> None:
-    word = store().recover(_ref(view), lease, proven=proven, counted=counted)
+    word = store().recover(ref_of(view.task_id, view.request), lease, proven=proven, counted=counted)
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
         _events.warning("step.recovered", step=lease.step, answer=word, worker=lease.worker, proven=proven)
         endings.settle(view.task_id, view.request, word, code="poison")
@@ -84,21 +84,17 @@ def end_stuck() -> None:
 
 
 def _fail_foreign(view: TaskView) -> None:
-    word = store().fail_foreign(_ref(view))
+    word = store().fail_foreign(ref_of(view.task_id, view.request))
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
         endings.settle(view.task_id, view.request, word, code="specification_changed")
 
 
 def complete_cancel(view: TaskView) -> bool:
     """End a task whose cancel is old enough; whether it ended here."""
-    word = store().complete_cancel(_ref(view))
+    word = store().complete_cancel(ref_of(view.task_id, view.request))
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
         endings.settle(view.task_id, view.request, word)
     return word == State.CANCELLED
-
-
-def _ref(view: TaskView) -> TaskRef:
-    return TaskRef(view.task_id, view.request.owner, view.request.request_id)
 
 
 def top_up_hints() -> None:

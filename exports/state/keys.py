@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
-from exports.contracts import State, Step
+from exports.contracts import ExportRequest, State, Step
 
 PREFIX = "export"
 
@@ -32,6 +32,11 @@ class TaskRef:
     def cleanup_member(self) -> str:
         """Names the task in `export:cleanup`, enough to clean up when its hash is gone."""
         return f"{self.id}|{owner_digest(self.owner)}"
+
+
+def ref_of(task_id: str, request: ExportRequest) -> TaskRef:
+    """What names the keys of a task that was read."""
+    return TaskRef(task_id, request.owner, request.request_id)
 
 
 def of_task(name: str, task_id: str) -> str:
