@@ -36,6 +36,8 @@ _LIBRARY_DEFAULTS = {
     "dramatiq_worker_timeout": "100",
     # Pause before a consumer connects again.
     "dramatiq_restart_delay": "1000",
+    # numpy starts a thread a core for linear algebra, which no page needs.
+    "OPENBLAS_NUM_THREADS": "1",
 }
 
 

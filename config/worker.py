@@ -17,7 +17,7 @@ from types import FrameType
 import dramatiq
 from dramatiq.middleware import Middleware
 
-from config import env, parent, startup
+from config import env, heap, parent, startup
 from config.broker import HintBroker, make_broker
 from exports.conf import conf
 from exports.pipeline import middleware
@@ -57,6 +57,7 @@ def main(arguments: Sequence[str], *, stages: Sequence[str] = STAGES) -> int:
         print(f"usage: python -m config.worker {' | '.join(GROUPS)}", file=sys.stderr)  # noqa: T201
         return UNKNOWN_GROUP
     parent.die_with(env.environment().supervisor_pid)
+    heap.keep()
     _start_django()
     group = GROUPS[arguments[0]]
     os.nice(group.nice)

@@ -11,11 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-CELL = b"\x1f"
-"""Stands between two cells of a block (ASCII unit separator)."""
-ROW = b"\x1e"
-"""Stands between two rows of a block (ASCII record separator)."""
-
 
 class State(StrEnum):
     """The five states of a task, as the API shows them."""
@@ -199,20 +194,6 @@ class Shard:
     label: str
     bounds: str
     planned: int
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """One page: cells joined by `CELL`, rows by `ROW`, none at the end; UTF-8 as the database gave it.
-
-    No cell holds a separator. An empty block (rows == 0) ends the shard. `replaced` are keys of rows whose
-    separators or bytes that are no valid UTF-8 were replaced by U+FFFD by the kind.
-    """
-
-    data: bytes
-    rows: int
-    last_key: str
-    replaced: tuple[str, ...] = ()
 
 
 class Drift(StrEnum):

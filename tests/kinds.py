@@ -4,19 +4,8 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from exports.contracts import (
-    CELL,
-    ROW,
-    Block,
-    CellType,
-    Column,
-    Drift,
-    ExportRequest,
-    Recount,
-    Shard,
-    Snapshot,
-    TimeForm,
-)
+from exports.blocks import CELL, ROW, Block
+from exports.contracts import CellType, Column, Drift, ExportRequest, Recount, Shard, Snapshot, TimeForm
 from exports.kinds.orders import OrdersKind
 
 WORDS = sorted(

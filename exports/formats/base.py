@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from exports.contracts import Block, Page, PageRecord, Specification, TimeForm
+from exports.blocks import Block
+from exports.contracts import Page, PageRecord, Specification, TimeForm
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,34 +3,47 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from exports.contracts import CELL, Block, CellType, Page, Specification, TimeForm
+import numpy as np
+
+from exports.blocks import CELL, ROW, Block, Grid, Numbers
+from exports.contracts import CellType, Page, Specification, TimeForm
 from exports.formats.base import Literal, Range, SegmentPages
 from exports.formats.cells import (
     REPLACED,
-    flatten,
-    iso_times,
+    SHORT_OFFSET_REST,
+    TEXT_TYPES,
+    checked_grid,
+    forbidden,
+    iso_time,
     labels,
-    marked,
-    replace_forbidden,
-    split,
-    text_columns,
     warnings,
+    without_forbidden,
 )
 from exports.formats.deflate import crc32
 from exports.formats.formulas import looks_like_formula, suspects
 
 _RECORD_END: Final = b"\r\n"
+_DATE_LENGTH: Final = len("2026-09-14")
+# Stand for a separator behind a time whose offset lacks its minutes: no cell holds these either, since they are
+# control characters, which have been replaced.
+_SHORTENED: Final = 2
+_CELL_AFTER_HOURS: Final = bytes([CELL[0] - _SHORTENED])
+_ROW_AFTER_HOURS: Final = bytes([ROW[0] - _SHORTENED])
 
 
 class DelimitedEncoder:
-    """Pages of CSV records in the charset of the specification."""
+    """Pages of CSV records in the charset of the specification.
+
+    A page is copied as it is but for the cells that need a change; then its separators become those of CSV.
+    """
 
     def __init__(self, specification: Specification) -> None:
         columns = specification.columns
         self._width = len(columns)
         self._times = [place for place, column in enumerate(columns) if column.type is CellType.DATETIME]
-        self._text = text_columns(columns)
-        self._guard = specification.formula_guard
+        self._guarded = np.array(
+            [specification.formula_guard and column.type in TEXT_TYPES for column in columns], np.bool_
+        )
         self._delimiter = specification.delimiter.encode()
         self._quoted = self._delimiter + b'"\r\n'
         self._charset = specification.charset
@@ -39,52 +52,64 @@ class DelimitedEncoder:
         """The records of a block; an empty block has none."""
         if not block.rows:
             return Page(data=b"", rows=0, raw_length=0, raw_crc=0)
-        flat = flatten(block)
-        cells = split(flat, rows=block.rows, width=self._width)
+        grid = checked_grid(block, width=self._width)
+        unfit = forbidden(grid)
+        notes = warnings(REPLACED, block=block, numbers=unfit, width=self._width, known=block.replaced)
+        codes = grid.codes.copy()
+        texts = self._spell_times(grid, codes)
         # Before anything is replaced: a leading NUL calls for the guard.
-        self._guard_formulas(cells, flat)
-        replaced = replace_forbidden(cells, flat)
-        notes = warnings(REPLACED, block=block, numbers=replaced, width=self._width, known=block.replaced)
-        self._spell_times(cells)
-        self._quote(cells, flat)
-        data = self._charset_bytes(self._records(cells))
+        texts |= self._guard_formulas(grid)
+        texts |= {number: without_forbidden(texts.get(number, cell)) for number, cell in grid.texts(unfit)}
+        texts |= {number: _quote(texts.get(number, cell)) for number, cell in grid.texts(self._to_quote(grid))}
+        data = self._charset_bytes(self._records(grid.patched(codes.tobytes(), texts)))
         return Page(data=data, rows=block.rows, raw_length=len(data), raw_crc=crc32(data), warnings=notes)
 
     def header(self, names: list[str]) -> bytes:
         """What stands before the first record: a byte order mark if the charset has one, and the header."""
         cells = [name.encode() for name in names]
-        flat = CELL.join(cells)
-        if self._guard:
+        if self._guarded.any():
             cells = [b"'" + cell if looks_like_formula(cell) else cell for cell in cells]
-        self._quote(cells, flat)
+        cells = [_quote(cell) if any(byte in self._quoted for byte in cell) else cell for cell in cells]
         mark = b"\xef\xbb\xbf" if self._charset == "utf-8-sig" else b""
-        return mark + self._charset_bytes(self._records(cells))
+        return mark + self._charset_bytes(self._delimiter.join(cells) + _RECORD_END)
 
-    def _spell_times(self, cells: list[bytes]) -> None:
-        for place in self._times:
-            cells[place :: self._width] = iso_times(cells[place :: self._width])
+    def _spell_times(self, grid: Grid, codes: np.typing.NDArray[np.uint8]) -> dict[int, bytes]:
+        """Write ISO 8601 into `codes`, a copy of the grid's; the new text of those cells that have another shape."""
+        rows = len(grid.ends) // self._width
+        numbers = np.add.outer(np.array(self._times, np.intp), np.arange(rows) * self._width).ravel()
+        starts, ends = grid.starts[numbers], grid.ends[numbers]
+        usual = (codes[np.minimum(starts + _DATE_LENGTH, ends)] == ord(" ")) & (codes[ends - 1] <= ord("9"))
+        codes[starts[usual] + _DATE_LENGTH] = ord("T")
+        signs = codes[ends[usual] - len("+08")]
+        codes[ends[usual][(signs == ord("+")) | (signs == ord("-"))]] -= _SHORTENED
+        return {number: iso_time(cell) for number, cell in grid.texts(numbers[~usual & (ends > starts)])}
 
-    def _guard_formulas(self, cells: list[bytes], flat: bytes) -> None:
-        if not self._guard:
-            return
-        for number in suspects(flat):
-            if number % self._width in self._text and looks_like_formula(cells[number]):
-                cells[number] = b"'" + cells[number]
+    def _guard_formulas(self, grid: Grid) -> dict[int, bytes]:
+        numbers = suspects(grid)
+        guarded = grid.texts(numbers[self._guarded[numbers % self._width]])
+        return {number: b"'" + cell for number, cell in guarded if looks_like_formula(cell)}
 
-    def _quote(self, cells: list[bytes], flat: bytes) -> None:
-        for number, marks in marked(flat, keep=self._quoted):
-            cell = cells[number].replace(b'"', b'""') if b'"' in marks else cells[number]
-            cells[number] = b'"' + cell + b'"'
-        if self._width == 1:
-            # An empty line is no record to most readers.
-            cells[:] = [cell or b'""' for cell in cells]
+    def _to_quote(self, grid: Grid) -> Numbers:
+        found = np.concatenate([grid.positions(byte) for byte in self._quoted])
+        if self._width > 1:
+            return grid.numbers(found)
+        # An empty line is no record to most readers.
+        return np.union1d(grid.numbers(found), np.flatnonzero(grid.starts == grid.ends))
 
-    def _records(self, cells: list[bytes]) -> bytes:
-        rows = zip(*[iter(cells)] * self._width, strict=True)
-        return _RECORD_END.join(map(self._delimiter.join, rows)) + _RECORD_END
+    def _records(self, cells: bytes) -> bytes:
+        return (
+            cells.replace(_CELL_AFTER_HOURS, SHORT_OFFSET_REST + self._delimiter)
+            .replace(_ROW_AFTER_HOURS, SHORT_OFFSET_REST + _RECORD_END)
+            .replace(CELL, self._delimiter)
+            .replace(ROW, _RECORD_END)
+        )
 
     def _charset_bytes(self, text: bytes) -> bytes:
         return text.decode().encode(self._charset) if self._charset == "gb18030" else text
+
+
+def _quote(cell: bytes) -> bytes:
+    return b'"' + cell.replace(b'"', b'""') + b'"'
 
 
 class DelimitedFormat:

@@ -5,10 +5,10 @@ forms). White space and invisible characters in front are looked past, since spr
 """
 
 import re
-from collections.abc import Iterator
 
-from exports.contracts import CELL
-from exports.formats.cells import cell_numbers
+import numpy as np
+
+from exports.blocks import Grid, Numbers, byte_set
 
 _SIGN = rb"(?:[=+@-]|\xef\xbc[\x8b\x8d\x9d\xa0])"
 _BLANK = (
@@ -17,8 +17,8 @@ _BLANK = (
 )
 _FORMULA = re.compile(rb"[\x00\t\n\r]|%b*%b" % (_BLANK, _SIGN))
 _NEGATIVE_NUMBER = re.compile(rb"-[0-9]+(?:\.[0-9]+)?")
-# The first bytes of the above: a short pattern is quick over a whole page, the full one is not.
-_SUSPECT = re.compile(rb"\x1f(?=[\x00\t\n\r +=@\xc2\xe1-\xe3\xef-])")
+_FIRST_BYTES = byte_set(b"\x00\t\n\r +=@-\xc2\xe1\xe2\xe3\xef")
+"""With which byte text starts that needs a guard; most of what starts so needs none."""
 
 
 def looks_like_formula(cell: bytes) -> bool:
@@ -26,8 +26,6 @@ def looks_like_formula(cell: bytes) -> bool:
     return _FORMULA.match(cell) is not None and _NEGATIVE_NUMBER.fullmatch(cell) is None
 
 
-def suspects(flat: bytes) -> Iterator[int]:
+def suspects(grid: Grid) -> Numbers:
     """Numbers of the few cells that may look like a formula; all that do are among them."""
-    page = CELL + flat
-    for number in cell_numbers(page, (match.end() for match in _SUSPECT.finditer(page))):
-        yield number - 1
+    return np.flatnonzero(_FIRST_BYTES[grid.first_codes()])

@@ -3,7 +3,8 @@
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 
-from exports.contracts import Block, Page, Specification, TimeForm
+from exports.blocks import Block
+from exports.contracts import Page, Specification, TimeForm
 from exports.formats.archive import Archive, Member
 from exports.formats.base import Literal, Range, SegmentPages
 from exports.formats.deflate import crc32, crc32_joined, packed, stored

@@ -6,7 +6,8 @@ Pipeline, state and formats know neither days nor orders; a second kind is anoth
 from collections.abc import Sequence
 from typing import Protocol
 
-from exports.contracts import Block, Column, ExportRequest, Recount, Shard, Snapshot, TimeForm
+from exports.blocks import Block
+from exports.contracts import Column, ExportRequest, Recount, Shard, Snapshot, TimeForm
 
 
 class Kind(Protocol):

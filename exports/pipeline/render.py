@@ -4,7 +4,6 @@ No file is written but the recipe: literal bytes and ranges of segments. A segme
 what was committed sends its shard back to its first row.
 """
 
-import hashlib
 from collections.abc import Sequence
 
 import dramatiq
@@ -19,6 +18,7 @@ from exports.pipeline.steps import GoOn, Holding
 from exports.state.replies import Claim
 from exports.state.store import store
 from exports.storage import recipe as recipes
+from exports.storage.digest import Digest
 from exports.storage.recipe import Piece, Recipe
 from exports.telemetry import logs
 
@@ -93,12 +93,12 @@ def build_recipe(held: Holding, segments: Sequence[CommittedSegment], pages: Seq
     )
     pieces = tuple(map(_piece, found))
     size = sum(piece.length for piece in pieces)
-    digest = hashlib.sha256()
     whole = Recipe(pieces, size, "")
-    for chunk in recipes.read(whole, 0, size, read_segment=lambda piece: storage.spool().read(claim.ref.id, piece)):
-        held.check()
-        digest.update(chunk)
-    return Recipe(pieces, size, digest.hexdigest())
+    with Digest() as digest:
+        for chunk in recipes.read(whole, 0, size, read_segment=lambda piece: storage.spool().read(claim.ref.id, piece)):
+            held.check()
+            digest.update(chunk)
+        return Recipe(pieces, size, digest.hexdigest())
 
 
 def _piece(found: Literal | Range) -> Piece:

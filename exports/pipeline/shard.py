@@ -10,8 +10,9 @@ import functools
 import dramatiq
 
 from exports import formats, kinds, storage
+from exports.blocks import Block
 from exports.conf import conf
-from exports.contracts import Block, Drift, Page, Recount, Shard, Step
+from exports.contracts import Drift, Page, Recount, Shard, Step
 from exports.errors import LeaseLost, PageTooLarge, SegmentDamaged, SpoolFull, StepBroken
 from exports.formats.base import Encoder, OutputFormat
 from exports.kinds.base import Kind

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import django
 
+from config import heap
+
 
 def main() -> None:
     parser = argparse.ArgumentParser()
@@ -36,6 +38,7 @@ def main() -> None:
 
 
 def _start() -> None:
+    heap.keep()
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings.worker"
     django.setup()
 

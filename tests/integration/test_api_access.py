@@ -77,7 +77,7 @@ ACTIONS = {
 
 
 @pytest.mark.parametrize("owner", sorted(set(RIGHTS) - {"bob"}))
-@pytest.mark.parametrize(("method", "path"), ACTIONS)
+@pytest.mark.parametrize(("method", "path"), ACTIONS, ids=lambda part: part.replace(UNKNOWN, "taskId"))
 def test_a_right_opens_only_what_it_names(world: World, owner: str, method: str, path: str) -> None:
     status, allowed = ACTIONS[method, path]
     data = json.dumps(BODY) if path == "" and method == "POST" else "{}"

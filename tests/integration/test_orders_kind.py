@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from exports import kinds
-from exports.contracts import CELL, ROW, Block, Drift, ExportRequest, Format, Shard, TimeForm
+from exports.blocks import CELL, ROW, Block
+from exports.contracts import Drift, ExportRequest, Format, Shard, TimeForm
 from exports.kinds.base import Kind
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc

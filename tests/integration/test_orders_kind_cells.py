@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from exports.contracts import CELL, ROW, Block, ExportRequest, Format, TimeForm
+from exports.blocks import CELL, ROW, Block
+from exports.contracts import ExportRequest, Format, TimeForm
 from exports.kinds.orders import OrdersKind, sample, statements
 from exports.kinds.orders.windows import days
 from tests import typed_orders

@@ -12,7 +12,8 @@ import openpyxl
 import python_calamine
 
 from exports import contracts, formats
-from exports.contracts import Block, CellType, Column, Format, PageRecord, Specification
+from exports.blocks import Block
+from exports.contracts import CellType, Column, Format, PageRecord, Specification
 from exports.formats.base import Literal, Range, SegmentPages
 
 AS_OF = "2026-10-01T00:00:00Z"

@@ -8,9 +8,12 @@ import datetime as dt
 import json
 import re
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from exports.blocks import Grid
 from exports.contracts import CellType, Column, TimeForm
 
 MASK = "***"
@@ -80,9 +83,13 @@ def _template(column: Column, *, spelling: Spelling, stored_scale: int | None) -
     return _SQL[vendor].get(column.type, "{c}")
 
 
-def may_hold_infinite(data: bytes) -> bool:
-    """Whether a page has a cell that PostgreSQL spells `NaN` or `infinity`: to test in SQL costs a tenth of a page."""
-    return b"NaN" in data or b"nfinity" in data
+def may_hold_infinite(grid: Grid, *, columns: Sequence[Column]) -> bool:
+    """Whether a page has a cell that PostgreSQL spells `NaN` or `infinity`: to test in SQL costs a tenth of a page.
+
+    Such a cell ends with a letter; that of a finite number or time ends with a digit, but for years before Christ.
+    """
+    numeric = np.array([column.type in _INFINITE_TYPES for column in columns], np.bool_)
+    return bool((grid.last_codes().reshape(-1, len(columns))[:, numeric] > ord("9")).any())
 
 
 def finisher(column: Column, *, spelling: Spelling, infinite: bool) -> Finisher | None:

@@ -6,7 +6,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from exports.conf import conf
 from exports.kinds.orders import guards
-from exports.kinds.orders.plan import Source
+from exports.kinds.orders.source import Source
 
 _READING = frozenset(("SELECT", "USAGE", "SHOW VIEW", "REPLICATION CLIENT", "BINLOG MONITOR", "SLAVE MONITOR"))
 _POSTGRESQL = """

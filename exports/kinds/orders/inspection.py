@@ -16,7 +16,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from exports.conf import conf
 from exports.contracts import Column, Snapshot, TimeForm
 from exports.kinds.orders import cells, guards, plan, windows
-from exports.kinds.orders.plan import Bounds, Source
+from exports.kinds.orders.plan import Bounds
+from exports.kinds.orders.source import Source
 from exports.kinds.orders.statements import compile_page
 
 _SMALL = 10_000
@@ -82,10 +83,8 @@ def _pages(source: Source, *, columns: Sequence[Column], zone: zoneinfo.ZoneInfo
             stored_zone=connection.timezone_name,
             masked=frozenset(),
         )
-        query = compile_page(
-            source, connection=connection, columns=columns, spelling=spelling, bounds=shard_bounds, first=True
-        )
-        parameters = query.parameters(key=int(shard_bounds.first), limit=conf().page_rows)
+        query = compile_page(source, connection=connection, columns=columns, spelling=spelling, first=True)
+        parameters = query.parameters(connection, shard_bounds, key=int(shard_bounds.first), limit=conf().page_rows)
         index = _EXPLAINS[connection.vendor](connection, query.page, parameters, source.table)
     small = int(shard_bounds.last) - int(shard_bounds.first) < _SMALL
     text = f"a page is read by {index}" if index else f"a page reads the whole of {source.table}"

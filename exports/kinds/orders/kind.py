@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from django.db import models
 
+from exports.blocks import Block
 from exports.conf import conf
-from exports.contracts import Block, Column, ExportRequest, Recount, Shard, Snapshot, TimeForm
+from exports.contracts import Column, ExportRequest, Recount, Shard, Snapshot, TimeForm
 from exports.errors import PageTooLarge, SettingInvalid
-from exports.kinds.orders import grants, inspection, pages, plan, windows
+from exports.kinds.orders import grants, inspection, pages, plan, source, windows
 from exports.kinds.orders.columns import ORDER_COLUMNS
 from exports.models import Order, ReadOnlyModel
 
@@ -30,7 +31,7 @@ class OrdersKind:
 
     def __init__(self) -> None:
         """Raises: SettingInvalid when model and columns break a rule above."""
-        self._source = plan.Source(model=self.model, time_field=self.time_field)
+        self._source = source.Source(model=self.model, time_field=self.time_field)
         key = self._source.field(self._source.key)
         if not isinstance(key, models.IntegerField):
             raise SettingInvalid("kinds", f"{self.name}: the primary key must be a whole number")

@@ -5,21 +5,25 @@ cut inside the last cell without an error). A page whose separators or length do
 UTF-8, holds a cell that no block can carry as it is: it is read again cell by cell and repaired.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from exports.blocks import CELL, ROW, Block
 from exports.conf import conf
-from exports.contracts import CELL, ROW, Block, Column, TimeForm
+from exports.contracts import Column, TimeForm
 from exports.errors import StepBroken
 from exports.kinds.orders import cells, guards
-from exports.kinds.orders.plan import Bounds, Source
+from exports.kinds.orders.plan import Bounds
+from exports.kinds.orders.source import Source
 from exports.kinds.orders.statements import PageQuery, compile_page
 
 EMPTY = Block(data=b"", rows=0, last_key="")
-_COMPILED_MAX = 64
+# An unpaired surrogate written as if it were a character: three bytes that must become one U+FFFD, not three.
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +37,13 @@ class Raw:
 
 
 class PageReader:
-    """Reads the pages of one table. Keeps compiled statements: one for a shard's first page, one for the others."""
+    """Reads the pages of one table. Keeps compiled statements: one for first pages, one for the others."""
 
     def __init__(self, source: Source, *, columns: Sequence[Column]) -> None:
         self._source = source
         self._columns = tuple(columns)
         self._finishers: dict[tuple[cells.Spelling, bool], dict[int, cells.Finisher]] = {}
-        self._compiled: dict[tuple[Any, ...], PageQuery] = {}
+        self._compiled: dict[tuple[str, cells.Spelling, bool], PageQuery] = {}
 
     def read(self, bounds: str, *, cursor: str, limit: int, form: TimeForm, masked: frozenset[str]) -> Block:
         """The page behind `cursor`. Raises as `Kind.read`."""
@@ -48,17 +52,17 @@ class PageReader:
             return EMPTY
         with guards.statement(limit_ms=conf().statement_timeout_ms) as connection:
             spelling = _spelling(connection, form=form, masked=masked)
-            query = self._query(connection, spelling=spelling, bounds=bounds, first=not cursor)
-            parameters = query.parameters(key=int(cursor or parsed.first), limit=limit)
+            query = self._query(connection, spelling=spelling, first=not cursor)
+            parameters = query.parameters(connection, parsed, key=int(cursor or parsed.first), limit=limit)
             raw = _FETCH[connection.vendor](connection, query.page, parameters)
         if not raw.rows:
             return EMPTY
         block = Block(raw.data, raw.rows, raw.last_key)
-        if not is_pure(raw, width=len(self._columns), validate=connection.vendor != "postgresql"):
+        if not is_pure(block, length=raw.length, width=len(self._columns), validate=not _sends_utf8(connection)):
             block = self._repaired(query, parameters)
         if self._source.key not in masked and not _ends_with_key(block):
             raise StepBroken("the database joined a page in another order than that of its keys")
-        infinite = connection.vendor == "postgresql" and cells.may_hold_infinite(block.data)
+        infinite = connection.vendor == "postgresql" and cells.may_hold_infinite(block.grid, columns=self._columns)
         return finish(block, finishers=self._finishing(spelling, infinite=infinite), width=len(self._columns))
 
     def _finishing(self, spelling: cells.Spelling, *, infinite: bool) -> dict[int, cells.Finisher]:
@@ -72,20 +76,11 @@ class PageReader:
             self._finishers[name] = {at: finisher for at, finisher in found.items() if finisher is not None}
         return self._finishers[name]
 
-    def _query(
-        self, connection: BaseDatabaseWrapper, *, spelling: cells.Spelling, bounds: str, first: bool
-    ) -> PageQuery:
-        name = (connection.alias, spelling, bounds, first)
+    def _query(self, connection: BaseDatabaseWrapper, *, spelling: cells.Spelling, first: bool) -> PageQuery:
+        name = (connection.alias, spelling, first)
         if name not in self._compiled:
-            if len(self._compiled) >= _COMPILED_MAX:
-                self._compiled.clear()
             self._compiled[name] = compile_page(
-                self._source,
-                connection=connection,
-                columns=self._columns,
-                spelling=spelling,
-                bounds=Bounds.from_text(bounds),
-                first=first,
+                self._source, connection=connection, columns=self._columns, spelling=spelling, first=first
             )
         return self._compiled[name]
 
@@ -106,20 +101,19 @@ class PageReader:
         return Block(ROW.join(lines), len(rows), str(rows[-1][-1]), tuple(replaced))
 
 
-def is_pure(raw: Raw, *, width: int, validate: bool) -> bool:
-    """Whether the page can be taken apart by its separators, is whole, and (if asked) is valid UTF-8."""
-    agrees = (
-        raw.data.count(CELL) == raw.rows * (width - 1)
-        and raw.data.count(ROW) == raw.rows - 1
-        and len(raw.data) == raw.length + raw.rows - 1
-    )
-    return agrees and (not validate or _is_utf8(raw.data))
+def is_pure(block: Block, *, length: int, width: int, validate: bool) -> bool:
+    """Whether the page can be taken apart by its separators, is whole, and (if asked) is valid UTF-8.
+
+    length: bytes of its rows as the database counted them.
+    """
+    whole = len(block.data) == length + block.rows - 1
+    return whole and block.grid.has_shape(rows=block.rows, width=width) and (not validate or _is_utf8(block.data))
 
 
 def repair(cell: bytes) -> bytes:
     """U+FFFD for separators, and for bytes that are no valid UTF-8."""
     if not _is_utf8(cell):
-        cell = cell.decode(errors="replace").encode()
+        cell = _SURROGATE.sub(cells.REPLACEMENT, cell).decode(errors="replace").encode()
     return cell.replace(CELL, cells.REPLACEMENT).replace(ROW, cells.REPLACEMENT)
 
 
@@ -156,6 +150,14 @@ def _is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _sends_utf8(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the database itself lets no other bytes through: PostgreSQL does, unless it was told not to look."""
+    if connection.vendor != "postgresql":
+        return False
+    encoding: str = connection.connection.info.parameter_status("server_encoding")
+    return encoding != "SQL_ASCII"
 
 
 def _spelling(connection: BaseDatabaseWrapper, *, form: TimeForm, masked: frozenset[str]) -> cells.Spelling:

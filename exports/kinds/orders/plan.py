@@ -8,17 +8,17 @@ import json
 import time
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Count, F, IntegerField, Max, Min, QuerySet, Sum
-from django.db.models.functions import Mod
+from django.db.models import Max
 
 from exports.conf import conf
 from exports.contracts import Drift, Recount, Shard, Snapshot
 from exports.errors import SourceUnavailable
 from exports.kinds.orders import guards
 from exports.kinds.orders.failures import TIMEOUT
-from exports.models import ReadOnlyModel
+from exports.kinds.orders.source import CompiledRows, Marks, Source, compiled
 
 XMIN_POLL_S = 0.1
 CHECKSUM_MODULUS = 1_000_003
@@ -31,6 +31,10 @@ _CLOCKS = {
     "mysql": "SELECT CAST(utc_timestamp(6) AS CHAR), ''",
     "sqlite": "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now'), ''",
 }
+
+_COUNT = "SELECT count(*), min({key}), max({key}), sum({key} %% {modulus}) FROM ({rows}) AS day_rows"
+
+_counts: "WeakKeyDictionary[BaseDatabaseWrapper, dict[Source, tuple[str, CompiledRows]]]" = WeakKeyDictionary()
 
 _ENDED = """SELECT pg_snapshot_xmin(pg_current_snapshot())::text::numeric >= %s::numeric AND NOT EXISTS (
     SELECT FROM pg_locks WHERE locktype = 'transactionid' AND transactionid::text = ANY(%s::text[]))"""
@@ -54,30 +58,6 @@ class Bounds:
     def from_text(cls, text: str) -> "Bounds":
         start, end, first, last, checksum = json.loads(text)
         return cls(dt.datetime.fromisoformat(start), dt.datetime.fromisoformat(end), first, last, checksum)
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The table: its model and its time field."""
-
-    model: type[ReadOnlyModel]
-    time_field: str
-
-    @property
-    def key(self) -> str:
-        return self.model._meta.pk.name  # noqa: SLF001  # the documented API of models
-
-    @property
-    def table(self) -> str:
-        return self.model._meta.db_table  # noqa: SLF001  # the documented API of models
-
-    def field(self, name: str) -> Any:
-        """The model's field of this name; None if it has none."""
-        fields = {field.name: field for field in self.model._meta.fields}  # noqa: SLF001  # the documented API of models
-        return fields.get(name)
-
-    def rows(self, connection: BaseDatabaseWrapper) -> QuerySet[Any]:
-        return self.model.objects.using(connection.alias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,24 +108,29 @@ def _count(source: Source, *, snapshot: Snapshot, window: tuple[dt.datetime, dt.
     start, end = window
     if start >= end or not snapshot.bounds:
         return _Totals(rows=0, first="", last="", checksum=0)
-    times = {f"{source.time_field}__gte": start, f"{source.time_field}__lt": end}
-    with _statement() as connection:
-        found = (
-            source.rows(connection)
-            .filter(**times, pk__lte=int(snapshot.bounds))
-            .aggregate(
-                rows=Count("*"),
-                first=Min("pk"),
-                last=Max("pk"),
-                checksum=Sum(Mod(F("pk"), CHECKSUM_MODULUS, output_field=IntegerField())),
-            )
-        )
+    with _statement() as connection, connection.cursor() as cursor:
+        sql, rows = _compile_count(source, connection)
+        times = {"start": source.time(connection, start), "end": source.time(connection, end)}
+        cursor.execute(sql, rows.parameters(**times, last=int(snapshot.bounds)))
+        count, first, last, checksum = cursor.fetchone()
     return _Totals(
-        rows=found["rows"],
-        first="" if found["first"] is None else str(found["first"]),
-        last="" if found["last"] is None else str(found["last"]),
-        checksum=int(found["checksum"] or 0),
+        rows=count,
+        first="" if first is None else str(first),
+        last="" if last is None else str(last),
+        checksum=int(checksum or 0),
     )
+
+
+def _compile_count(source: Source, connection: BaseDatabaseWrapper) -> tuple[str, CompiledRows]:
+    """SQL of the count, and the compiled rows in it; kept for as long as the connection."""
+    known = _counts.setdefault(connection, {})
+    if source not in known:
+        marks = Marks.of(source, connection)
+        window = source.window(connection, start=marks.start, end=marks.end, last=marks.last)
+        rows = compiled(source, connection, window.order_by().values_list(source.key), marks)
+        key = connection.ops.quote_name(source.key)
+        known[source] = (_COUNT.format(key=key, modulus=CHECKSUM_MODULUS, rows=rows.sql), rows)
+    return known[source]
 
 
 def _ended(older: str) -> bool:

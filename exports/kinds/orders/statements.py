@@ -14,7 +14,8 @@ from django.db.models import DecimalField
 
 from exports.contracts import Column
 from exports.kinds.orders import cells
-from exports.kinds.orders.plan import Bounds, Source
+from exports.kinds.orders.plan import Bounds
+from exports.kinds.orders.source import CompiledRows, Marks, Source, compiled
 
 _CHUNK = 40  # PostgreSQL takes at most 100 arguments to a function
 
@@ -44,13 +45,12 @@ class PageQuery:
 
     page: str
     rows: str
-    _fixed: tuple[Any, ...]
-    _key_at: int
+    _source: Source
+    _inner: CompiledRows
 
-    def parameters(self, *, key: int, limit: int) -> list[Any]:
-        filled = list(self._fixed)
-        filled[self._key_at] = key
-        return [*filled, limit]
+    def parameters(self, connection: BaseDatabaseWrapper, bounds: Bounds, *, key: int, limit: int) -> list[Any]:
+        times = {name: self._source.time(connection, getattr(bounds, name)) for name in ("start", "end")}
+        return [*self._inner.parameters(**times, first=key, last=int(bounds.last)), limit]
 
 
 def compile_page(
@@ -59,39 +59,32 @@ def compile_page(
     connection: BaseDatabaseWrapper,
     columns: Sequence[Column],
     spelling: cells.Spelling,
-    bounds: Bounds,
     first: bool,
 ) -> PageQuery:
     """first: the key given later belongs to the page itself (`>=`); else the page starts behind it (`>`)."""
     shown = [column for column in columns if column.name not in spelling.masked]
-    inner, fixed, key_at = _inner(source, connection=connection, columns=shown, bounds=bounds, first=first)
+    inner = _inner(source, connection=connection, columns=shown, first=first)
     texts = [_text(source, column, connection=connection, spelling=spelling) for column in columns]
-    parts = {"inner": inner, "key": connection.ops.quote_name(source.key)}
+    parts = {"inner": f"{inner.sql} LIMIT %s", "key": connection.ops.quote_name(source.key)}
     vendor = connection.vendor
     return PageQuery(
         page=_PAGES[vendor].format(row=_ROW_TEXTS[vendor](texts), **parts),
         rows=_ROWS.format(cells=", ".join(_BYTES[vendor].format(cell=text) for text in texts), **parts),
-        _fixed=fixed,
-        _key_at=key_at,
+        _source=source,
+        _inner=inner,
     )
 
 
-def _inner(
-    source: Source, *, connection: BaseDatabaseWrapper, columns: Sequence[Column], bounds: Bounds, first: bool
-) -> tuple[str, tuple[Any, ...], int]:
-    """SQL with a mark for the limit at its end, its parameters but the limit, and which of them is the key."""
-    sentinel = 2 if bounds.last == "1" else 1
-    conditions = {
-        f"{source.time_field}__gte": bounds.start,
-        f"{source.time_field}__lt": bounds.end,
-        "pk__gte" if first else "pk__gt": sentinel,
-        "pk__lte": int(bounds.last),
-    }
+def _inner(source: Source, *, connection: BaseDatabaseWrapper, columns: Sequence[Column], first: bool) -> CompiledRows:
+    marks = Marks.of(source, connection)
     names = dict.fromkeys([source.key, *(column.name for column in columns)])
-    rows = source.rows(connection).filter(**conditions).order_by("pk").values_list(*names)
-    sql, fixed = rows.query.get_compiler(connection.alias).as_sql()
-    [key_at] = [at for at, value in enumerate(fixed) if isinstance(value, int) and value == sentinel]
-    return f"{sql} LIMIT %s", tuple(fixed), key_at
+    rows = (
+        source.window(connection, start=marks.start, end=marks.end, last=marks.last)
+        .filter(**{"pk__gte" if first else "pk__gt": marks.first})
+        .order_by("pk")
+        .values_list(*names)
+    )
+    return compiled(source, connection, rows, marks)
 
 
 def _text(source: Source, column: Column, *, connection: BaseDatabaseWrapper, spelling: cells.Spelling) -> str:
