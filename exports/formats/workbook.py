@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from xml.etree.ElementTree import canonicalize
 
 from exports.contracts import Column, Specification
 from exports.errors import StepBroken
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
     from openpyxl.workbook import Workbook
     from openpyxl.worksheet.worksheet import Worksheet
 
-_CONTENT_TYPES, _PROPERTIES = "[Content_Types].xml", "docProps/core.xml"
+_CONTENT_TYPES, _PROPERTIES, _STYLES = "[Content_Types].xml", "docProps/core.xml", "xl/styles.xml"
 _SHEET_MEMBER = "xl/worksheets/sheet{}.xml"
-_SHEET_DATA = re.compile(rb"<sheetData>.*</sheetData>|<sheetData ?/>", re.DOTALL)
-_DIMENSION = re.compile(rb'<dimension ref="[^"]*" ?/>')
+_SHEET_DATA = re.compile(rb"<sheetData>.*</sheetData>")
+_DIMENSION = re.compile(rb'(?<=<dimension ref=")[^"]*')
+_FONT, _FONT_PART = re.compile(rb"(?<=<font>).*?(?=</font>)"), re.compile(rb"<(\w+).*?</\1>")
+_FONT_ORDER = (b"b", b"sz", b"color", b"name", b"family", b"charset", b"scheme")
+_A4 = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ def make_frame(specification: Specification, *, data_rows: Sequence[int], as_of:
         member = _SHEET_MEMBER.format(number)
         sheets.append(_split(member, members.pop(member), header=header, whole=whole))
     members[_PROPERTIES] = _properties(as_of)
+    members[_STYLES] = _FONT.sub(_in_schema_order, members[_STYLES])
     # Programs that tell a file's type from its first bytes look for this member there.
     return Frame({_CONTENT_TYPES: members.pop(_CONTENT_TYPES), **members}, sheets)
 
@@ -79,6 +84,17 @@ def _add_sheet(book: "Workbook", name: str, columns: Sequence[Column], whole: st
     sheet.auto_filter.ref = whole
     for number, column in enumerate(columns, start=1):
         sheet.column_dimensions[get_column_letter(number)].width = column.width
+    _set_up_print(sheet)
+
+
+def _set_up_print(sheet: "Worksheet") -> None:
+    """A4 across, all columns on one page, the header and the page's number on each."""
+    sheet.print_title_rows = "1:1"
+    sheet.page_setup.paperSize = _A4
+    sheet.page_setup.orientation = "landscape"
+    sheet.sheet_properties.pageSetUpPr.fitToPage = True
+    sheet.page_setup.fitToWidth, sheet.page_setup.fitToHeight = 1, 0
+    sheet.oddFooter.center.text = "&P / &N"
 
 
 def _add_styles(sheet: "Worksheet", columns: Sequence[Column]) -> int:
@@ -105,19 +121,26 @@ def _header(names: Sequence[str], *, style: int) -> bytes:
 
 
 def _saved(book: "Workbook") -> dict[str, bytes]:
+    """Canonical XML: openpyxl spells the same elements in another way on a host that has lxml."""
     file = io.BytesIO()
     book.save(file)
     with zipfile.ZipFile(file) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+        return {name: canonicalize(archive.read(name).decode()).encode() for name in archive.namelist()}
 
 
 def _split(member: str, xml: bytes, *, header: bytes, whole: str) -> SheetFrame:
     """Readers in read-only mode believe the dimension: it must be that of the finished sheet."""
-    xml = _DIMENSION.sub(b'<dimension ref="%b"/>' % whole.encode(), xml, count=1)
+    xml = _DIMENSION.sub(whole.encode(), xml, count=1)
     data = _SHEET_DATA.search(xml)
     if data is None:
         raise StepBroken("the workbook's sheet has no place for rows")
     return SheetFrame(member, xml[: data.start()] + b"<sheetData>" + header, b"</sheetData>" + xml[data.end() :])
+
+
+def _in_schema_order(font: "re.Match[bytes]") -> bytes:
+    """The parts of a font as the Open XML SDK wants them (CT_Font); openpyxl writes another order."""
+    parts = sorted(_FONT_PART.finditer(font[0]), key=lambda part: _FONT_ORDER.index(part[1]))
+    return b"".join(part[0] for part in parts)
 
 
 def _properties(as_of: str) -> bytes:

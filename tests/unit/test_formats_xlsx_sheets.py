@@ -72,7 +72,7 @@ def test_a_sheet_that_is_exactly_full_has_no_empty_follower():
 def test_every_sheet_states_its_real_range():
     made = in_sheets(in_pages(numbered(13), 6))
     for number, whole in ((1, "A1:B11"), (2, "A1:B4")):
-        assert f'<dimension ref="{whole}"/>' in sheet_xml(made.data, number=number)
+        assert f'<dimension ref="{whole}">' in sheet_xml(made.data, number=number)
         assert f'<autoFilter ref="{whole}"' in sheet_xml(made.data, number=number)
 
 
