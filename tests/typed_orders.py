@@ -1,5 +1,7 @@
 """A second table with a column of every type, read by a kind of its own."""
 
+import uuid
+from decimal import Decimal
 from typing import Any
 
 from django.db import models
@@ -7,6 +9,7 @@ from django.db import models
 from exports.contracts import CellType, Column
 from exports.kinds.orders import OrdersKind
 from exports.models import ReadOnlyModel
+from tests.databases import utc
 
 
 class TypedOrder(ReadOnlyModel):
@@ -22,11 +25,18 @@ class TypedOrder(ReadOnlyModel):
     token: Any = models.UUIDField(null=True)
     payload: Any = models.BinaryField(null=True)
     url: Any = models.TextField(null=True)
+    note: Any = models.TextField(null=True)
+    sku: Any = models.TextField(null=True)
+    quantity: Any = models.BigIntegerField(null=True)
+    status: Any = models.TextField(null=True)
 
     class Meta:
         managed = False
         app_label = "exports"
         db_table = "typed_orders"
+
+
+STATUSES = {"paid": ("已付款", "Paid"), "sent": ("已发货", "Sent"), "=new": ("=新", "=New")}
 
 
 class TypedKind(OrdersKind):
@@ -45,12 +55,17 @@ class TypedKind(OrdersKind):
         Column("token", "令牌", "Token", CellType.UUID, nullable=True),
         Column("payload", "数据", "Payload", CellType.BYTES, nullable=True),
         Column("url", "网址", "URL", CellType.URL, nullable=True),
+        Column("note", "备注", "Note", CellType.TEXT, nullable=True),
+        Column("sku", "商品编码", "SKU", CellType.IDENTIFIER, nullable=True),
+        Column("quantity", "数量", "Quantity", CellType.INTEGER, nullable=True),
+        Column("status", "状态", "Status", CellType.ENUM, nullable=True, choices=STATUSES),
     )
 
 
 _DDL = """CREATE TABLE typed_orders (
   id bigint PRIMARY KEY, created_at {time} NOT NULL, paid_at {time} NULL, unit_price numeric(18,6), discount numeric(12,2),
-  weight {real}, is_gift {boolean}, born date, extra {json}, token {uuid}, payload {bytes}, url text)"""
+  weight {real}, is_gift {boolean}, born date, extra {json}, token {uuid}, payload {bytes}, url text,
+  note text, sku text, quantity bigint, status text)"""
 _TYPES = {
     "postgresql": {
         "time": "timestamptz",
@@ -83,3 +98,18 @@ def create(database: Any) -> None:
     """Make the empty table."""
     database.execute("DROP TABLE IF EXISTS typed_orders")
     database.execute(_DDL.format(**_TYPES[database.vendor]))
+
+
+def add(database: Any, order_id: int, **cells: Any) -> None:
+    """One row of 2026-09-14; columns not named are NULL."""
+    full = {"id": order_id, "created_at": utc("2026-09-14 04:00:00"), **cells}
+    marks = ", ".join(["%s"] * len(full))
+    plain = [_plain(value, database.vendor) for value in full.values()]
+    database.execute(f"INSERT INTO typed_orders ({', '.join(full)}) VALUES ({marks})", plain)
+
+
+def _plain(value: Any, vendor: str) -> Any:
+    """As the drivers take it; SQLite stores a UUID as Django does."""
+    if isinstance(value, uuid.UUID):
+        return value.hex if vendor == "sqlite" else str(value)
+    return str(value) if isinstance(value, Decimal) else value

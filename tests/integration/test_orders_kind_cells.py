@@ -11,6 +11,7 @@ from exports.contracts import ExportRequest, Format, TimeForm
 from exports.kinds.orders import OrdersKind, sample, statements
 from exports.kinds.orders.windows import days
 from tests import typed_orders
+from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc
 
 NONE: frozenset[str] = frozenset()
@@ -32,20 +33,11 @@ def lines(block: Block) -> list[list[str]]:
     return [line.decode().split(CELL.decode()) for line in block.data.split(ROW)]
 
 
-def add_typed(database: OrdersDatabase, order_id: int, **cells: Any) -> None:
-    full = {"id": order_id, "created_at": utc("2026-09-14 04:00:00"), **cells}
-    if "token" in full and database.vendor == "sqlite":
-        full["token"] = full["token"].hex
-    marks = ", ".join(["%s"] * len(full))
-    plain = [str(value) if isinstance(value, uuid.UUID) else value for value in full.values()]
-    database.execute(f"INSERT INTO typed_orders ({', '.join(full)}) VALUES ({marks})", plain)
-
-
 def column(database: OrdersDatabase, name: str, values: list[Any], form: TimeForm = TimeForm.TEXT) -> list[str]:
     """What a column shows for values stored in rows of their own."""
     typed_orders.create(database)
     for number, value in enumerate(values, start=1):
-        add_typed(database, number, **{name: value})
+        typed_orders.add(database, number, **{name: value})
     kind = typed_orders.TypedKind()
     at = [shown.name for shown in kind.columns].index(name)
     return [cells[at] for cells in lines(read(kind, form))]
@@ -53,13 +45,13 @@ def column(database: OrdersDatabase, name: str, values: list[Any], form: TimeFor
 
 def test_null_of_every_type_is_empty(orders_db: OrdersDatabase) -> None:  # H005, H030
     typed_orders.create(orders_db)
-    add_typed(orders_db, 1)
-    assert lines(read(typed_orders.TypedKind())) == [["1", "2026-09-14 12:00:00+08", *[""] * 10]]
+    typed_orders.add(orders_db, 1)
+    assert lines(read(typed_orders.TypedKind())) == [["1", "2026-09-14 12:00:00+08", *[""] * 14]]
 
 
 def test_every_type_has_one_text(orders_db: OrdersDatabase) -> None:  # H047, H049, H050, H051
     typed_orders.create(orders_db)
-    add_typed(
+    typed_orders.add(
         orders_db,
         1,
         paid_at=utc("2026-09-14 04:00:01.120000"),
@@ -72,6 +64,10 @@ def test_every_type_has_one_text(orders_db: OrdersDatabase) -> None:  # H047, H0
         token=TOKEN,
         payload=b"AB\xff",
         url="https://x.example/1?a=1&b=%20",
+        note="甲",
+        sku="004500",
+        quantity=-3,
+        status="paid",
     )
     assert lines(read(typed_orders.TypedKind())) == [
         [
@@ -87,6 +83,10 @@ def test_every_type_has_one_text(orders_db: OrdersDatabase) -> None:  # H047, H0
             "7d1c2f60-1b7a-4c55-9e0e-2a6f5b3c9d10",
             "4142ff",
             "https://x.example/1?a=1&b=%20",
+            "甲",
+            "004500",
+            "-3",
+            "已付款",
         ]
     ]
 
@@ -111,6 +111,14 @@ def test_numbers_that_are_not_finite_are_empty(orders_db: OrdersDatabase) -> Non
 
 def test_booleans_are_words(orders_db: OrdersDatabase) -> None:  # H051
     assert column(orders_db, "is_gift", [True, False, None]) == ["true", "false", ""]
+
+
+@pytest.mark.parametrize(("language", "shown"), [("zh", "已付款"), ("en", "Paid")])
+def test_a_status_shows_its_label_in_the_language_of_the_header(
+    orders_db: OrdersDatabase, language: str, shown: str
+) -> None:
+    with exports_settings(header_language=language):
+        assert column(orders_db, "status", ["paid", "Paid", "lost", None]) == [shown, "Paid", "lost", ""]
 
 
 def test_half_a_surrogate_pair_in_json_is_replaced_and_named(sqlite_orders: OrdersDatabase) -> None:  # H035

@@ -147,8 +147,6 @@ def test_nothing_in_the_file_tells_who_made_it_or_where() -> None:
     }
 
 
-
-
 def test_the_bytes_do_not_depend_on_what_else_is_installed() -> None:
     """openpyxl writes through lxml where it finds it."""
     program = "import sys; from tests.unit.test_formats_xlsx_validity import book; sys.stdout.buffer.write(book())"

@@ -63,6 +63,10 @@ def test_floats_read_back_as_the_same_number(number: float) -> None:
     assert float(finish_float(repr(number).encode())) == number
 
 
+def test_zero_has_no_sign() -> None:
+    assert finish_float(b"-0") == finish_float(b"0.0") == b"0"
+
+
 @pytest.mark.parametrize("cell", [b"", b"NaN", b"Infinity", b"-inf", b"1e999"])
 def test_no_number_is_empty(cell: bytes) -> None:
     assert finish_float(cell) == b""
@@ -76,6 +80,10 @@ def test_no_number_is_empty(cell: bytes) -> None:
         ("", ""),
         ("{broken", "{broken"),
         ('"\\u001f"', '"\\u001f"'),
+        ("[0.1, 1.50, 1e2, -1E-7, 123456789012345678901]", "[0.1, 1.5, 100.0, -1e-07, 123456789012345678901]"),
+        ('{"b": 0.12345678901234567891, "a": 1}', '{"b": 0.12345678901234567891, "a": 1}'),
+        ('{"b": 1e400}', '{"b": 1e400}'),
+        ("[" * 100_000, "[" * 100_000),
     ],
 )
 def test_json_has_one_spelling(given_text: str, shown: str) -> None:

@@ -9,11 +9,13 @@ import json
 import re
 import zoneinfo
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 
 from exports.blocks import Grid
+from exports.conf import conf
 from exports.contracts import CellType, Column, TimeForm
 
 MASK = "***"
@@ -58,13 +60,17 @@ _ROUND = {"postgresql": "round({c}, {s})", "mysql": "CAST({c} AS DECIMAL(65, {s}
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """Everything that decides the text of cells, apart from the column. stored_zone: of naive times."""
+    """Everything that decides the text of cells, apart from the column.
+
+    stored_zone: of naive times. language: of the labels of an enumeration.
+    """
 
     vendor: str
     form: TimeForm
     zone: str
     stored_zone: str
     masked: frozenset[str]
+    language: str = field(default_factory=lambda: conf().header_language)
 
 
 def sql(column: Column, *, spelling: Spelling, quoted: str, stored_scale: int | None) -> str:
@@ -103,6 +109,8 @@ def finisher(column: Column, *, spelling: Spelling, infinite: bool) -> Finisher 
         return finish_float
     if column.type is CellType.JSON:
         return finish_json
+    if column.choices:
+        return _labeller(column, language=spelling.language)
     if infinite and column.type in _INFINITE_TYPES:
         return finish_infinite
     if column.type is CellType.DATETIME and spelling.vendor != "postgresql":
@@ -110,31 +118,49 @@ def finisher(column: Column, *, spelling: Spelling, infinite: bool) -> Finisher 
     return None
 
 
+def _labeller(column: Column, *, language: str) -> Finisher:
+    """The label of a stored value; a value without one is shown as it is."""
+    place = 0 if language == "zh" else 1
+    labels = {value.encode(): shown[place].encode() for value, shown in column.choices.items()}
+    return lambda cell: labels.get(cell, cell)
+
+
 def finish_infinite(cell: bytes) -> bytes:
     return b"" if cell in _INFINITE else cell
 
 
 def finish_float(cell: bytes) -> bytes:
-    """Shortest form that reads back as the same number, without `.0`; empty if it is not finite."""
+    """Shortest form that reads back as the same number, without `.0`; empty if it is not finite. Zero has no sign."""
     try:
         number = float(cell)
     except ValueError:
         return b""
     if number - number != 0:
         return b""
-    return repr(number).removesuffix(".0").encode()
+    return repr(number + 0.0).removesuffix(".0").encode()
 
 
 def finish_json(cell: bytes) -> bytes:
-    """One spelling for all databases: sorted keys, Chinese as it is; half surrogate pairs become U+FFFD."""
+    """One spelling for all databases: sorted keys, Chinese as it is; half surrogate pairs become U+FFFD.
+
+    As it is: what is no JSON, or is nested too deep, or holds a number of more digits than a float has.
+    """
     if not cell:
         return cell
     try:
-        value = json.loads(cell)
-    except ValueError:
+        value = json.loads(cell, parse_float=_exact_float)
+    except (ValueError, RecursionError):
         return cell
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
     return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).encode()
+
+
+def _exact_float(text: str) -> float:
+    """Raises: ValueError when the float is another number."""
+    number = float(text)
+    if Decimal(repr(number)) != Decimal(text):
+        raise ValueError
+    return number
 
 
 def lost_surrogates(given: bytes, finished: bytes) -> bool:
