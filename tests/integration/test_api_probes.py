@@ -9,10 +9,12 @@ import yaml
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 
+from exports.kinds.orders import OrdersKind
 from exports.messages import PROBLEMS
 from tests.conftest import exports_settings
 from tests.integration.api_client import EXPORTS, alice, caller, submit, tokens, world  # noqa: F401
 from tests.integration.api_world import World, succeeded
+from tests.kinds import WordsKind
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "openapi.yaml"
 
@@ -63,6 +65,15 @@ def test_metrics_without_redis_fail_instead_of_showing_zeros(world: World) -> No
 
 def test_the_committed_schema_is_the_published_one(tokens: None) -> None:
     assert SCHEMA.read_text("utf-8") == published()
+
+
+def test_the_schema_tells_the_columns_of_every_configured_kind(tokens: None) -> None:
+    with exports_settings(kinds=("exports.kinds.orders.OrdersKind", "tests.kinds.WordsKind")):
+        told = yaml.safe_load(published())["paths"][f"{EXPORTS}/{{task_id}}/download"]["get"]["description"]
+    named = re.findall(r"^\| `(\w+)` \|", told, re.MULTILINE)
+    assert named == [column.name for column in (*OrdersKind.columns, *WordsKind.columns)]
+    personal = re.findall(r"^\| `(\w+)` .*personal data", told, re.MULTILINE)
+    assert personal == ["customer_name", "phone", "address"]
 
 
 def test_the_schema_is_served_to_known_callers(tokens: None, alice: Client) -> None:

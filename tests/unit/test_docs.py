@@ -23,10 +23,11 @@ def headings(path: Path) -> set[str]:
     return {slug(title) for title in re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)}
 
 
-def test_the_page_of_settings_is_the_one_that_the_command_prints() -> None:
+@pytest.mark.parametrize("name", ["settings", "columns"])
+def test_a_page_that_a_command_prints_is_up_to_date(name: str) -> None:
     out = io.StringIO()
-    call_command("export_settings", stdout=out)
-    assert (ROOT / "docs/settings.md").read_text("utf-8") == out.getvalue()
+    call_command(f"export_{name}", stdout=out)
+    assert (ROOT / f"docs/{name}.md").read_text("utf-8") == out.getvalue()
 
 
 def test_every_error_code_of_a_failed_task_is_explained_and_no_other() -> None:
