@@ -29,6 +29,8 @@ class TypedOrder(ReadOnlyModel):
     sku: Any = models.TextField(null=True)
     quantity: Any = models.BigIntegerField(null=True)
     status: Any = models.TextField(null=True)
+    rate: Any = models.DecimalField(max_digits=12, decimal_places=4, null=True)
+    fee: Any = models.DecimalField(max_digits=12, decimal_places=3, null=True)
 
     class Meta:
         managed = False
@@ -59,13 +61,15 @@ class TypedKind(OrdersKind):
         Column("sku", "商品编码", "SKU", CellType.IDENTIFIER, nullable=True),
         Column("quantity", "数量", "Quantity", CellType.INTEGER, nullable=True),
         Column("status", "状态", "Status", CellType.ENUM, nullable=True, choices=STATUSES),
+        Column("rate", "费率", "Rate", CellType.DECIMAL, scale=4, nullable=True),
+        Column("fee", "费用", "Fee", CellType.DECIMAL, scale=3, nullable=True),
     )
 
 
 _DDL = """CREATE TABLE typed_orders (
   id bigint PRIMARY KEY, created_at {time} NOT NULL, paid_at {time} NULL, unit_price numeric(18,6), discount numeric(12,2),
   weight {real}, is_gift {boolean}, born date, extra {json}, token {uuid}, payload {bytes}, url text,
-  note text, sku text, quantity bigint, status text)"""
+  note text, sku text, quantity bigint, status text, rate numeric(12,4), fee numeric(12,3))"""
 _TYPES = {
     "postgresql": {
         "time": "timestamptz",

@@ -46,7 +46,7 @@ def column(database: OrdersDatabase, name: str, values: list[Any], form: TimeFor
 def test_null_of_every_type_is_empty(orders_db: OrdersDatabase) -> None:  # H005, H030
     typed_orders.create(orders_db)
     typed_orders.add(orders_db, 1)
-    assert lines(read(typed_orders.TypedKind())) == [["1", "2026-09-14 12:00:00+08", *[""] * 14]]
+    assert lines(read(typed_orders.TypedKind())) == [["1", "2026-09-14 12:00:00+08", *[""] * 16]]
 
 
 def test_every_type_has_one_text(orders_db: OrdersDatabase) -> None:  # H047, H049, H050, H051
@@ -68,6 +68,8 @@ def test_every_type_has_one_text(orders_db: OrdersDatabase) -> None:  # H047, H0
         sku="004500",
         quantity=-3,
         status="paid",
+        rate="0.0010",
+        fee="-0.005",
     )
     assert lines(read(typed_orders.TypedKind())) == [
         [
@@ -87,6 +89,8 @@ def test_every_type_has_one_text(orders_db: OrdersDatabase) -> None:  # H047, H0
             "004500",
             "-3",
             "已付款",
+            "0.0010",
+            "-0.005",
         ]
     ]
 

@@ -104,8 +104,9 @@ def test_two_runs_give_the_same_bytes(sqlite_orders: OrdersDatabase) -> None:
 
 
 @pytest.mark.parametrize("output", list(Format))
-def test_an_empty_window_gives_a_file_with_a_header(sqlite_orders: OrdersDatabase, output: Format) -> None:
-    assert sqlite_orders.vendor == "sqlite"
+def test_an_empty_window_gives_a_file_with_a_header(orders_db: OrdersDatabase, output: Format) -> None:
+    """H060"""
+    assert orders_db.alias
     task_id = pipeline.submit("2026-09-01", "2026-09-01", output=output)
     view = pipeline.work(task_id)
     assert (view.state, view.processed, view.total) == (State.SUCCEEDED, 0, 0)

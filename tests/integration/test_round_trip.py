@@ -120,6 +120,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "paid_at": TIMES.map(lambda moment: moment.replace(tzinfo=dt.UTC)),
     "unit_price": decimals(15, 6),
     "discount": decimals(12, 2),
+    "rate": decimals(12, 4),
+    "fee": decimals(12, 3),
     "weight": FLOATS,
     "is_gift": st.booleans(),
     "born": DATES,

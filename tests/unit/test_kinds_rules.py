@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.db import models
 
+from exports.contracts import CellType, Column
 from exports.errors import SettingInvalid
 from exports.kinds.orders import OrdersKind
 from exports.models import Order, OrdersAreReadOnly, ReadOnlyModel
@@ -33,9 +34,26 @@ class KeyElsewhere(OrdersKind):
     columns = OrdersKind.columns[1:]
 
 
+class Scanned(ReadOnlyModel):
+    id: Any = models.BigIntegerField(primary_key=True)
+    created_at: Any = models.DateTimeField()
+    scan: Any = models.BinaryField()
+
+    class Meta:
+        managed = False
+        app_label = "exports"
+        db_table = "scanned"
+
+
+class BytesAsText(OrdersKind):
+    model = Scanned
+    columns = (*OrdersKind.columns[:1], Column("scan", "扫描", "Scan", CellType.TEXT))
+
+
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
+        (BytesAsText, "scan is binary, so its type must be BYTES"),
         (TextKey, "coded: the primary key must be a whole number"),
         (LooseKeys, "keys that do not rise with time are not supported"),
         (KeyElsewhere, "the first column must be the key, id"),

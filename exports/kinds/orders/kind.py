@@ -8,7 +8,7 @@ from django.db import models
 
 from exports.blocks import Block
 from exports.conf import conf
-from exports.contracts import Column, ExportRequest, Recount, Shard, Snapshot, TimeForm
+from exports.contracts import CellType, Column, ExportRequest, Recount, Shard, Snapshot, TimeForm
 from exports.errors import PageTooLarge, SettingInvalid
 from exports.kinds.orders import grants, inspection, pages, plan, source, windows
 from exports.kinds.orders.columns import ORDER_COLUMNS
@@ -39,6 +39,11 @@ class OrdersKind:
             raise SettingInvalid("kinds", f"{self.name}: keys that do not rise with time are not supported")
         if self.columns[0].name != key.name:
             raise SettingInvalid("kinds", f"{self.name}: the first column must be the key, {key.name}")
+        for column in self.columns:
+            binary = isinstance(self._source.field(column.name), models.BinaryField)
+            if binary and column.type is not CellType.BYTES:
+                # MariaDB and MySQL would show "?" for what is no text, and nobody would be told.
+                raise SettingInvalid("kinds", f"{self.name}: {column.name} is binary, so its type must be BYTES")
         self._pages = pages.PageReader(self._source, columns=self.columns)
 
     def shard_ids(self, request: ExportRequest) -> list[str]:
