@@ -1,5 +1,6 @@
 """POST /api/orders/export: the frozen protocol, and every way to get it wrong."""
 
+import datetime as dt
 import json
 from typing import Any
 
@@ -101,6 +102,12 @@ def test_days_in_the_wrong_order_name_the_last_one(world: World, alice: Client) 
 def test_one_leap_day_is_a_valid_window(world: World, alice: Client) -> None:
     """H017"""
     assert submit(alice, **{"from": "2024-02-29", "to": "2024-02-29"}).status_code == 202
+
+
+def test_a_day_that_has_not_come_is_accepted(world: World, alice: Client) -> None:
+    """H018"""
+    ahead = (dt.datetime.now(dt.UTC) + dt.timedelta(days=2)).date().isoformat()
+    assert submit(alice, **{"from": ahead, "to": ahead}).status_code == 202
 
 
 @pytest.mark.parametrize("value", ["CSV", "pdf", "", None, 1, ["csv"]])
