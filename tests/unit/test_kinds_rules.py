@@ -34,26 +34,34 @@ class KeyElsewhere(OrdersKind):
     columns = OrdersKind.columns[1:]
 
 
-class Scanned(ReadOnlyModel):
+class Odd(ReadOnlyModel):
     id: Any = models.BigIntegerField(primary_key=True)
     created_at: Any = models.DateTimeField()
     scan: Any = models.BinaryField()
+    weight: Any = models.CharField(max_length=20)
 
     class Meta:
         managed = False
         app_label = "exports"
-        db_table = "scanned"
+        db_table = "odd"
 
 
-class BytesAsText(OrdersKind):
-    model = Scanned
-    columns = (*OrdersKind.columns[:1], Column("scan", "扫描", "Scan", CellType.TEXT))
+def of_type(name: str, kind: CellType) -> type[OrdersKind]:
+    """A kind that declares one column of the odd table so."""
+    columns = (*OrdersKind.columns[:1], Column(name, "列", "Column", kind))
+    return type("OddKind", (OrdersKind,), {"name": "odd", "model": Odd, "columns": columns})
 
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (BytesAsText, "scan is binary, so its type must be BYTES"),
+        (of_type("scan", CellType.TEXT), "odd: scan is a BinaryField, no TEXT"),
+        (of_type("weight", CellType.INTEGER), "odd: weight is a CharField, no INTEGER"),
+        (of_type("weight", CellType.MONEY), "odd: weight is a CharField, no MONEY"),
+        (of_type("weight", CellType.DATETIME), "odd: weight is a CharField, no DATETIME"),
+        (of_type("created_at", CellType.DATE), "odd: created_at is a DateTimeField, no DATE"),
+        (of_type("id", CellType.BOOLEAN), "odd: id is a BigIntegerField, no BOOLEAN"),
+        (of_type("height", CellType.TEXT), "odd: the model has no field height"),
         (TextKey, "coded: the primary key must be a whole number"),
         (LooseKeys, "keys that do not rise with time are not supported"),
         (KeyElsewhere, "the first column must be the key, id"),
@@ -63,6 +71,22 @@ def test_a_kind_that_breaks_a_rule_is_refused_with_the_reason(kind: type[OrdersK
     with pytest.raises(SettingInvalid, match=reason) as caught:
         kind()
     assert caught.value.name == "kinds"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("scan", CellType.BYTES),
+        ("weight", CellType.TEXT),
+        ("weight", CellType.JSON),
+        ("id", CellType.MONEY),
+        ("id", CellType.IDENTIFIER),
+        ("created_at", CellType.DATETIME),
+        ("created_at", CellType.TEXT),
+    ],
+)
+def test_a_column_whose_type_fits_its_field_is_taken(name: str, kind: CellType) -> None:
+    assert of_type(name, kind)().name == "odd"
 
 
 def test_every_column_is_a_field_of_its_model() -> None:

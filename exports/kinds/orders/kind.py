@@ -4,13 +4,11 @@ import datetime as dt
 import zoneinfo
 from collections.abc import Sequence
 
-from django.db import models
-
 from exports.blocks import Block
 from exports.conf import conf
-from exports.contracts import CellType, Column, ExportRequest, Recount, Shard, Snapshot, TimeForm
-from exports.errors import PageTooLarge, SettingInvalid
-from exports.kinds.orders import grants, inspection, pages, plan, source, windows
+from exports.contracts import Column, ExportRequest, Recount, Shard, Snapshot, TimeForm
+from exports.errors import PageTooLarge
+from exports.kinds.orders import grants, inspection, pages, plan, rules, source, windows
 from exports.kinds.orders.columns import ORDER_COLUMNS
 from exports.models import Order, ReadOnlyModel
 
@@ -20,6 +18,7 @@ class OrdersKind:
 
     A subclass sets `name`, `model`, `columns` and `file_label`. Three rules hold for its table: the key is a
     whole number, unique, and the first column; keys rise with `time_field`; neither of the two ever changes.
+    The type of a column fits its field (`rules`).
     """
 
     name = "orders"
@@ -32,18 +31,7 @@ class OrdersKind:
     def __init__(self) -> None:
         """Raises: SettingInvalid when model and columns break a rule above."""
         self._source = source.Source(model=self.model, time_field=self.time_field)
-        key = self._source.field(self._source.key)
-        if not isinstance(key, models.IntegerField):
-            raise SettingInvalid("kinds", f"{self.name}: the primary key must be a whole number")
-        if not self.key_rises:
-            raise SettingInvalid("kinds", f"{self.name}: keys that do not rise with time are not supported")
-        if self.columns[0].name != key.name:
-            raise SettingInvalid("kinds", f"{self.name}: the first column must be the key, {key.name}")
-        for column in self.columns:
-            binary = isinstance(self._source.field(column.name), models.BinaryField)
-            if binary and column.type is not CellType.BYTES:
-                # MariaDB and MySQL would show "?" for what is no text, and nobody would be told.
-                raise SettingInvalid("kinds", f"{self.name}: {column.name} is binary, so its type must be BYTES")
+        rules.check(self.name, self._source, columns=self.columns, key_rises=self.key_rises)
         self._pages = pages.PageReader(self._source, columns=self.columns)
 
     def shard_ids(self, request: ExportRequest) -> list[str]:
