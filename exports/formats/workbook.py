@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import canonicalize
 
-from exports.contracts import Column, Specification
+from exports.contracts import CellType, Column, Specification
 from exports.errors import StepBroken
 from exports.formats.cells import labels
 from exports.formats.row_markup import escape, number_formats, text_cell
@@ -29,6 +29,8 @@ _DIMENSION = re.compile(rb'(?<=<dimension ref=")[^"]*')
 _FONT, _FONT_PART = re.compile(rb"(?<=<font>).*?(?=</font>)"), re.compile(rb"<(\w+).*?</\1>")
 _FONT_ORDER = (b"b", b"sz", b"color", b"name", b"family", b"charset", b"scheme")
 _A4 = 9
+# A date in a narrower column is shown as "####"; text runs on and is cut.
+_LEAST_WIDTHS = {CellType.DATE: 11, CellType.DATETIME: 20}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def _add_sheet(book: "Workbook", name: str, columns: Sequence[Column], whole: st
     sheet.freeze_panes = "A2"
     sheet.auto_filter.ref = whole
     for number, column in enumerate(columns, start=1):
-        sheet.column_dimensions[get_column_letter(number)].width = column.width
+        sheet.column_dimensions[get_column_letter(number)].width = max(column.width, _LEAST_WIDTHS.get(column.type, 0))
     _set_up_print(sheet)
 
 

@@ -12,7 +12,7 @@ import openpyxl
 import pytest
 from openxml_audit import FileFormat, OpenXmlValidator, ValidationSeverity
 
-from exports.contracts import CellType, Format
+from exports.contracts import CellType, Column, Format
 from tests.unit.formats_files import Exported, columns, in_pages, specification
 
 KINDS = [kind if kind is not CellType.MONEY else (kind, 2) for kind in CellType]
@@ -115,6 +115,19 @@ def test_every_sheet_filters_and_freezes_its_own_rows() -> None:
     assert [sheet.auto_filter.ref for sheet in sheets] == ["A1:P5", "A1:P5", "A1:P3"]
     assert [sheet.freeze_panes for sheet in sheets] == ["A2"] * 3
     assert all(cell.font.bold for sheet in sheets for cell in sheet[1])
+
+
+def test_columns_are_as_wide_as_declared_and_never_too_narrow_for_a_date() -> None:
+    made_of = [
+        Column("key", "号", "ID", CellType.IDENTIFIER, width=9),
+        Column("day", "日", "Day", CellType.DATE, width=4),
+        Column("time", "时", "Time", CellType.DATETIME),
+        Column("paid", "付", "Paid", CellType.DATETIME, width=25),
+    ]
+    sheet = openpyxl.load_workbook(
+        io.BytesIO(Exported(specification(made_of, format=Format.XLSX), []).data)
+    ).worksheets[0]
+    assert [sheet.column_dimensions[letter].width for letter in "ABCD"] == [9, 11, 20, 25]
 
 
 def test_text_of_several_lines_does_not_make_its_row_higher() -> None:
