@@ -5,6 +5,7 @@ formulas.py     which text a spreadsheet may take for a formula
 delimited.py    CSV
 spreadsheet.py  XLSX: row_markup.py makes the <row> XML, sheet_breaks.py places pages on sheets,
                 workbook.py makes everything around the rows, archive.py and deflate.py the zip file
+description.py  what the columns look like in each format, in words
 """
 
 from exports.contracts import Format
