@@ -112,7 +112,7 @@ def finisher(column: Column, *, spelling: Spelling, infinite: bool) -> Finisher 
     if column.choices:
         return _labeller(column, language=spelling.language)
     if infinite and column.type in _INFINITE_TYPES:
-        return finish_infinite
+        return finish_unusual
     if column.type is CellType.DATETIME and spelling.vendor != "postgresql":
         return TimeFinisher(form=spelling.form, zone=spelling.zone, stored_zone=spelling.stored_zone)
     return None
@@ -125,8 +125,14 @@ def _labeller(column: Column, *, language: str) -> Finisher:
     return lambda cell: labels.get(cell, cell)
 
 
-def finish_infinite(cell: bytes) -> bytes:
-    return b"" if cell in _INFINITE else cell
+def finish_unusual(cell: bytes) -> bytes:
+    """Empty for what is not finite; years before Christ as ISO 8601 counts them, in which 1 BC is 0000."""
+    if cell in _INFINITE:
+        return b""
+    if not cell.endswith(b" BC"):
+        return cell
+    year, _, rest = cell.removesuffix(b" BC").partition(b"-")
+    return b"%b%04d-%b" % (b"-" if int(year) > 1 else b"", int(year) - 1, rest)
 
 
 def finish_float(cell: bytes) -> bytes:
