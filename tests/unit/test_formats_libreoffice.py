@@ -7,7 +7,7 @@ import pytest
 
 from exports.contracts import CellType, Format
 from tests import libreoffice
-from tests.unit.formats_files import Exported, columns, in_pages, serial, specification
+from tests.unit.formats_files import Exported, columns, exported, in_pages, keyed, serial, specification
 
 KINDS = [
     CellType.IDENTIFIER,
@@ -64,3 +64,13 @@ def test_libreoffice_shows_what_was_exported(tmp_path):
             sheets.append(list(csv.reader(file, strict=True)))
     header = [column.zh for column in columns(*KINDS)]
     assert sheets == [[header, *SHOWN[:3]], [header, SHOWN[3]]]
+
+
+@pytest.mark.libreoffice
+def test_libreoffice_takes_no_text_for_a_control_character(tmp_path):
+    """LibreOffice 7.4 also decodes `_xH_` with fewer than four digits, if that gives a control character."""
+    texts = ["a_x007_b", "_x7_", "_x1_x", "_x00_"]
+    made = exported(columns(CellType.TEXT), keyed(*texts), format=Format.XLSX)
+    (tmp_path / "book.xlsx").write_bytes(made.data)
+    [[_, *rows]] = libreoffice.sheets(tmp_path / "book.xlsx")
+    assert [row[1] for row in rows] == texts

@@ -97,7 +97,7 @@ def test_text_that_looks_like_a_character_code_is_kept(text):
 
 
 def test_text_that_is_no_whole_character_code_is_not_escaped():
-    assert "_x005F_" not in sheet_xml(xlsx(TEXT, keyed("_x00G1_", "_x041_", "x0041_", "_X0041_")).data)
+    assert "_x005F_" not in sheet_xml(xlsx(TEXT, keyed("_x00G1_", "_x00041_", "x0041_", "_X0041_")).data)
 
 
 def test_numbers_are_numbers_and_negative_ones_too():
@@ -106,6 +106,19 @@ def test_numbers_are_numbers_and_negative_ones_too():
     assert [(cell.data_type, cell.value) for cell in cells] == [("n", -42), ("n", None), ("n", 5)]
     cells = xlsx_cells(CellType.INTEGER, "3", "", "5")
     assert [(cell.data_type, cell.value, cell.number_format) for cell in cells[::2]] == [("n", 3, "0"), ("n", 5, "0")]
+
+
+@pytest.mark.parametrize("kind", [CellType.INTEGER, (CellType.MONEY, 2), (CellType.DECIMAL, 3), CellType.FLOAT])
+def test_what_is_no_number_is_text_also_in_a_number_column(kind):
+    """SQLite keeps any text in any column; in a number's cell it makes a workbook that Excel must repair."""
+    cells = xlsx_cells(kind, "12", "abc", "1-2", "-", "")
+    assert [(cell.data_type, cell.value) for cell in cells] == [
+        ("n", 12),
+        ("s", "abc"),
+        ("s", "1-2"),
+        ("s", "-"),
+        ("n", None),
+    ]
 
 
 @pytest.mark.parametrize("text", ["2026091400012345678", "004500", "000123", "12"])
