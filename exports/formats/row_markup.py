@@ -42,9 +42,11 @@ _SPACE = byte_set(b" \t\n\r")
 _TRUTH = {b"true": b'<c t="b"><v>1</v></c>', b"false": b'<c t="b"><v>0</v></c>', b"": _EMPTY}
 _GENERAL, _TEXT_FORMAT = "General", "@"
 _TEXT_STYLE = 1
+_NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
+_OF_NUMBERS = CELL + b"0123456789."
 _LINE_BREAK = re.compile(rb"\r\n?")
 # Excel reads _xHHHH_ as a character. Source: ECMA-376 part 1, 22.9.2.19 (ST_Xstring).
-_CHARACTER_CODE = re.compile(rb"_(?=x[0-9A-Fa-f]{4}_)")
+_CHARACTER_CODE = re.compile(rb"_(?=x[0-9A-Fa-f]{1,4}_)")
 
 
 def number_format(column: Column) -> str:
@@ -197,7 +199,7 @@ def _all_serials(cells: list[bytes]) -> bool:
 
 
 def _all_short(cells: list[bytes]) -> bool:
-    return all(cells) and max(map(len, cells)) <= _EXACT_DIGITS
+    return all(cells) and max(map(len, cells)) <= _EXACT_DIGITS and not CELL.join(cells).translate(None, _OF_NUMBERS)
 
 
 def _time_cells(cells: list[bytes], *, style: int) -> list[bytes]:
@@ -227,7 +229,7 @@ def _number_cell(cell: bytes, *, style: int) -> bytes:
 def _is_exact(number: bytes) -> bool:
     """Whether a spreadsheet keeps all digits; zeros at the end count, those in front do not."""
     digits = number.partition(b"e")[0].lstrip(b"-0.").replace(b".", b"")
-    return len(digits) <= _EXACT_DIGITS
+    return len(digits) <= _EXACT_DIGITS and (not number or _NUMBER.fullmatch(number) is not None)
 
 
 def _date_cell(cell: bytes, *, style: int) -> bytes:
