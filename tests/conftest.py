@@ -1,5 +1,6 @@
 """Fixtures that all tests share: real servers, one of each in a session, and an orders table in each database."""
 
+import random
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,6 +22,18 @@ from tests import databases, kinds, services
 
 S = TypeVar("S", bound=services.Service)
 VENDORS = ("sqlite", "postgres", "mariadb")
+EVERY = 80
+"""Of the points of a sweep, how many are taken when nobody asks for more."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("reliability")
+    group.addoption("--reliability-seed", type=int, default=random.randrange(2**32), help="which points are sampled")
+    group.addoption("--reliability-every", type=int, default=EVERY, help="every N-th point; 1 sweeps them all")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"--reliability-seed={config.getoption('--reliability-seed')}"
 
 
 @contextmanager

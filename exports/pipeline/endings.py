@@ -1,15 +1,18 @@
 """What the end of a task means outside Redis: a line in the log, and nothing left behind.
 
-Called with the word that a script answered, wherever a script can end a task. A kill between script and call
-leaves what is to be freed to the sweep; the line in the log is then missing.
+Called with the word that a script answered, wherever a script can end a task. The same script has put the task on
+`export:notify`; it leaves that list when its end is in the log. After a kill in between, the sweep calls this again:
+every end is told at least once, and twice only by a kill between the line and the mark.
 """
 
 import datetime as dt
+from contextlib import suppress
 
 from exports import kinds, storage
 from exports.conf import conf
 from exports.contracts import ExportRequest, State, TaskView
-from exports.errors import SettingInvalid, StepFailed
+from exports.errors import SettingInvalid, StateUnavailable, StepFailed
+from exports.state.store import store
 from exports.telemetry import logs
 
 _events = logs.events(__name__)
@@ -28,6 +31,9 @@ def settle(task_id: str, request: ExportRequest, word: str, *, code: str = "") -
         return
     tell = _events.error if word == State.FAILED else _events.info
     tell("task.ended", state=word, code=code or None)
+    # The sweep tells it once more.
+    with suppress(StateUnavailable):
+        store().told(task_id)
     try:
         if word == State.SUCCEEDED:
             storage.spool().remove(task_id)

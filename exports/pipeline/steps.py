@@ -6,12 +6,13 @@ transition here, the only place with a broad `except`.
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from dramatiq.middleware import Interrupt
 
+from exports import storage
 from exports.conf import conf
 from exports.contracts import ExportRequest, Step
 from exports.errors import (
@@ -237,13 +238,22 @@ def _record(claim: Claim, error: Exception) -> None:
     """What a failed step does to its task, as the table of failures in the design says."""
     code = error.code if isinstance(error, StepFailed) else StepFailed.code
     if isinstance(error, SegmentDamaged):
-        word = store().reopen(claim, error.shard_ids)
+        word = _reopen(claim, error.shard_ids)
     elif isinstance(error, StepFailed) and error.retryable and not isinstance(error, SpoolFull):
         word = store().retry(claim, code)
     else:
         word = store().fail(claim, code, retryable=isinstance(error, StepFailed) and error.retryable)
     _events.warning("step.failed", step=claim.name, code=code, answer=word, error=error)
     endings.settle(claim.ref.id, claim.request, word, code=code)
+
+
+def _reopen(claim: Claim, shard_ids: Sequence[str]) -> str:
+    """Read shards again; what they have in the spool counts no longer."""
+    old = [segment.name for segment in store().segments(claim.ref.id) if segment.shard_id in shard_ids]
+    word = store().reopen(claim, shard_ids)
+    if word == "ok":
+        storage.spool().drop(claim.ref.id, old)
+    return word
 
 
 def _tell_idle() -> None:

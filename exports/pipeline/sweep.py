@@ -1,12 +1,12 @@
 """Sweep: what makes the promise hold when processes die. In every worker, at its start and every few seconds.
 
-Takes leases back from workers that are gone, completes old cancels, tops hints up to what could be claimed, and
-cleans up after ended tasks. Every action is one transition of its own, so that two sweeps do no harm and a sweep
+Takes leases back from workers that are gone, completes old cancels, tells ends that nobody told, tops hints up to
+what could be claimed, and cleans up after ended tasks. Every action is one transition of its own, so that two sweeps do no harm and a sweep
 that dies half way is simply followed by the next.
 """
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from exports import storage
@@ -31,6 +31,7 @@ def sweep(*, boot: bool = False) -> None:
         return
     recover(store().scan_running if boot else lambda: store().in_state(State.RUNNING))
     end_stuck()
+    tell_ends()
     top_up_hints()
     clean_up()
     if boot:
@@ -45,24 +46,36 @@ def recover(find_tasks: Callable[[], Sequence[str]]) -> None:
     worker whose lease nobody has taken back yet is the proof that another sweep needs.
     """
     now_ms, dead = store().now_ms(), storage.spool().dead_workers()
-    lost = [
-        (task_id, lease, lease.worker in dead)
-        for task_id, leases in store().leases(find_tasks()).items()
-        for lease in leases
-        if lease.worker in dead or lease.expiry_ms < now_ms
-    ]
-    for task_id, lease, proven in lost:
-        with _tolerated("recovery.failed"):
-            view = store().read(task_id)
-            if view is not None:
-                _recover(view, lease, proven=proven, counted=_lost_alone(lease, [other for _, other, _ in lost]))
+    held = [(task_id, lease) for task_id, leases in store().leases(find_tasks()).items() for lease in leases]
+    lost = [(task_id, lease) for task_id, lease in held if lease.worker in dead or lease.expiry_ms < now_ms]
+    if lost:
+        beats = _last_beats([lease for _, lease in held], [lease for _, lease in lost], dead)
+        for task_id, lease in lost:
+            with _tolerated("recovery.failed"):
+                view = store().read(task_id)
+                if view is not None:
+                    proven, counted = lease.worker in dead, _lost_alone(lease.worker, beats, dead)
+                    _recover(view, lease, proven=proven, counted=counted)
     storage.spool().bury(dead)
 
 
-def _lost_alone(lease: Lease, lost: Iterable[Lease]) -> bool:
-    """Whether the page may be to blame: several workers that a host lost at once died of something else."""
-    host = workers.host_of(lease.worker)
-    return {other.worker for other in lost if workers.host_of(other.worker) == host} == {lease.worker}
+def _last_beats(held: Iterable[Lease], lost: Iterable[Lease], dead: frozenset[str]) -> dict[str, int]:
+    """Worker → when it last renewed its lease (ms): all that hold one, and those that lapsed not long ago."""
+    beats = {lease.worker: lease.expiry_ms - conf().lease_ms for lease in held}
+    lapsed = {lease.worker: beats[lease.worker] for lease in lost if lease.worker not in dead}
+    return store().remember_lapsed(lapsed, life_ms=2 * conf().lease_ms) | beats
+
+
+def _lost_alone(worker: str, beats: Mapping[str, int], dead: frozenset[str]) -> bool:
+    """Whether the page may be to blame: several workers that a host lost at once died of something else.
+
+    At once: proved dead in the same pass; or silent since the same moment, whichever lease lapses first. A live
+    worker has renewed since, and one that died of the same page later has held its lease later.
+    """
+    others = {other for other in beats if workers.host_of(other) == workers.host_of(worker)} - {worker}
+    if worker in dead:
+        return not others & dead
+    return all(abs(beats[other] - beats[worker]) > conf().renew_every_ms for other in others)
 
 
 def _recover(view: TaskView, lease: Lease, *, proven: bool, counted: bool) -> None:
@@ -95,6 +108,18 @@ def complete_cancel(view: TaskView) -> bool:
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
         endings.settle(view.task_id, view.request, word)
     return word == State.CANCELLED
+
+
+def tell_ends() -> None:
+    """Tell the ends that the process which heard of them first has not told by now."""
+    for task_id in store().untold(store().now_ms() - conf().sweep_every_ms):
+        with _tolerated("ending.failed"):
+            view = store().read(task_id)
+            if view is None:
+                store().told(task_id)
+                continue
+            with logs.bound(taskId=task_id, traceId=view.trace_id):
+                endings.settle(task_id, view.request, view.state, code=view.failure.code if view.failure else "")
 
 
 def top_up_hints() -> None:
@@ -145,14 +170,17 @@ def _free_ended(view: TaskView) -> None:
         expires_at = endings.file_expires_at(view)
         if expires_at is not None and expires_at <= view.read_at:
             storage.artifacts().delete(view.task_id)
+        else:
+            # An upload of an earlier run may have come to its object, but not to its end.
+            storage.artifacts().keep_only(view.object_key)
 
 
 def _next_cleanup_ms(view: TaskView, now_ms: int) -> int | None:
-    """When to look again: a cancelled task's last holder may still write for a while; a file expires before its task."""
+    """When to look again: a task's last holders may still write for a while; a file expires before its task."""
     if view.finished_at is None or view.expires_at is None:
         return None
     ended_ms = _ms(view.finished_at)
-    times = [ended_ms + conf().lease_ms, ended_ms + _HOUR_MS] if view.state is State.CANCELLED else []
+    times = [ended_ms + conf().lease_ms, ended_ms + _HOUR_MS] if view.state is not State.FAILED else []
     expires_at = endings.file_expires_at(view)
     times += [_ms(expires_at)] if expires_at else []
     return min((time for time in times if time > now_ms), default=_ms(view.expires_at) + 1)

@@ -1,6 +1,6 @@
 """What the sweep and the workers keep beside the tasks: leases to look at, cleaning up, who is alive."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from exports.contracts import State, Step
@@ -22,6 +22,17 @@ class Housekeeping(Connection):
             task_id: [replies.lease(step, text) for step, text in held.items()]
             for task_id, held in zip(task_ids, found, strict=True)
         }
+
+    def remember_lapsed(self, beats: Mapping[str, int], *, life_ms: int) -> dict[str, int]:
+        """Note workers whose lease lapsed, by when they last renewed it (ms); all that were noted lately."""
+        with translated(), self._redis.pipeline() as pipe:
+            if beats:
+                pipe.zadd(keys.LOST, dict(beats))
+            pipe.zremrangebyscore(keys.LOST, "-inf", self.now_ms() - life_ms)
+            pipe.pexpire(keys.LOST, life_ms)
+            pipe.zrange(keys.LOST, 0, -1, withscores=True)
+            found = cast(list[tuple[str, float]], pipe.execute()[-1])
+        return {worker: int(beat) for worker, beat in found}
 
     def scan_running(self) -> list[str]:
         """Ids of all tasks that have leases, by a scan of the key space."""
@@ -61,6 +72,16 @@ class Housekeeping(Connection):
                 self._redis.zrem(keys.CLEANUP, member)
             else:
                 self._redis.zadd(keys.CLEANUP, {member: due_ms}, xx=True)
+
+    def untold(self, until_ms: int) -> list[str]:
+        """Ids of tasks that ended until then and whose end nobody has told."""
+        with translated():
+            return cast(list[str], self._redis.zrangebyscore(keys.NOTIFY, "-inf", until_ms))
+
+    def told(self, task_id: str) -> None:
+        """The end of a task is in the log."""
+        with translated():
+            self._redis.zrem(keys.NOTIFY, task_id)
 
     def forget(self, task_id: str, owner: str) -> None:
         """Take an expired task out of the indexes and the cleaning up. owner: its digest."""

@@ -64,6 +64,8 @@ WORKERS = f"{PREFIX}:workers"
 METRICS = f"{PREFIX}:metrics"
 CLEANUP = f"{PREFIX}:cleanup"
 NOTIFY = f"{PREFIX}:notify"
+LOST = f"{PREFIX}:lost"
+"""Workers whose lease has lapsed, by the time that they last renewed it (ms)."""
 LEASES = f"{PREFIX}:leases"
 RUNNING_PATTERN = f"{PREFIX}:running:*"
 

@@ -22,6 +22,9 @@ class ArtifactStore(Protocol):
     def delete(self, task_id: str) -> None:
         """Remove every object of a task, finished or not. Nothing to remove is fine."""
 
+    def keep_only(self, key: str) -> None:
+        """Remove every other object of the key's task, finished or not. Nothing to remove is fine."""
+
     def task_ids(self) -> list[str]:
         """Ids of all tasks that have an object."""
 

@@ -36,6 +36,7 @@ class FolderStore:
                 temporary.rename(path)
             finally:
                 temporary.unlink(missing_ok=True)
+            roots.remove_temporaries(path.parent, ".*")
             roots.sync_folder(path.parent)
             roots.sync_folder(self._root)
 
@@ -54,6 +55,13 @@ class FolderStore:
     def delete(self, task_id: str) -> None:
         with _translated():
             roots.remove_folder(self._root / task_id)
+
+    def keep_only(self, key: str) -> None:
+        kept = self._root / key
+        with _translated():
+            for path in kept.parent.glob("*"):
+                if path != kept:
+                    path.unlink(missing_ok=True)
 
     def task_ids(self) -> list[str]:
         with _translated(), suppress(FileNotFoundError):

@@ -19,10 +19,28 @@ def read_identity(root: Path) -> str:
 def write_identity(root: Path, identity: str) -> None:
     """Say which Redis a root belongs to, for good."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = root / f".{_NAME}.{uuid.uuid4().hex}"
-    temporary.write_text(f"{identity}\n", "ascii")
-    temporary.rename(root / _NAME)
-    sync_folder(root)
+    write_text(root / _NAME, f"{identity}\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """A small ASCII file, whole or not at all, also after a power cut; what killed writers of it have left goes."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with temporary.open("w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    remove_temporaries(path.parent, f".{path.name}.*")
+    sync_folder(path.parent)
+
+
+def remove_temporaries(folder: Path, pattern: str) -> None:
+    """What killed writers have left. One that was only frozen finds its own gone, and tries again if it still may."""
+    for left in folder.glob(pattern):
+        left.unlink(missing_ok=True)
 
 
 def changed_at(folder: Path) -> float:

@@ -15,9 +15,8 @@ import fcntl
 import json
 import os
 import shutil
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from isal.isal_zlib import crc32
@@ -52,9 +51,14 @@ class SegmentWriter:
     def __init__(self, folder: Path, name: str, *, shard_id: str, fence: int, sync_pages: bool) -> None:
         self._committed = CommittedSegment(name, shard_id, fence, pages=0, rows=0, length=0, crc=0)
         self._sync_pages = sync_pages
+        self._unnamed: Path | None = folder
         with translated():
             self._bytes = _create(folder / name)
-            self._lines = _create(folder / f"{name}.pages")
+            try:
+                self._lines = _create(folder / f"{name}.pages")
+            except OSError:
+                os.close(self._bytes)
+                raise
         self._lines_length = 0
 
     def append(self, page: Page) -> CommittedSegment:
@@ -67,7 +71,9 @@ class SegmentWriter:
                 _write(self._bytes, page.data)
                 _write(self._lines, line)
         except SpoolFull:
-            self.cut()
+            # A disk that refuses this too keeps bytes that do not count.
+            with suppress(OSError):
+                self.cut()
             raise
         if self._sync_pages:
             self.sync()
@@ -93,9 +99,13 @@ class SegmentWriter:
             os.lseek(handle, length, os.SEEK_SET)
 
     def sync(self) -> None:
+        """Make what was written, and the names of its files, survive a power cut."""
         with translated():
             os.fdatasync(self._bytes)
             os.fdatasync(self._lines)
+            if self._unnamed:
+                roots.sync_folder(self._unnamed)
+                self._unnamed = None
 
     def close(self) -> None:
         for handle in (self._bytes, self._lines):
@@ -144,6 +154,7 @@ class Spool:
         """Make a task's folder; only plan does this."""
         with translated():
             self.folder(task_id).mkdir(mode=0o700, exist_ok=True)
+            roots.sync_folder(self.root / "tasks")
 
     def remove(self, task_id: str) -> None:
         """Take a task's folder away at once, then free it."""
@@ -180,6 +191,13 @@ class Spool:
         if not folder.is_dir():
             raise SegmentDamaged((shard_id,))
         return SegmentWriter(folder, name, shard_id=shard_id, fence=fence, sync_pages=sync_pages)
+
+    def drop(self, task_id: str, names: Iterable[str]) -> None:
+        """Remove segments that no longer count. Those that cannot be removed go with the task."""
+        for name in names:
+            with suppress(OSError):
+                (self.folder(task_id) / name).unlink(missing_ok=True)
+                (self.folder(task_id) / f"{name}.pages").unlink(missing_ok=True)
 
     def pages(self, task_id: str, segment: CommittedSegment) -> Sequence[PageRecord]:
         """The committed pages of a segment, after one read of all its committed bytes.
@@ -224,11 +242,8 @@ class Spool:
     # --- the recipe ------------------------------------------------------------------------
 
     def write_recipe(self, task_id: str, recipe: Recipe) -> None:
-        folder = self.folder(task_id)
         with translated():
-            temporary = folder / f".recipe.{uuid.uuid4().hex}"
-            temporary.write_text(recipe.dump(), encoding="ascii")
-            temporary.rename(folder / "recipe.json")
+            roots.write_text(self.folder(task_id) / "recipe.json", recipe.dump())
 
     def read_recipe(self, task_id: str, *, sha256: str) -> Recipe:
         """The recipe of these bytes. Raises: SegmentDamaged (without shards) when there is none."""

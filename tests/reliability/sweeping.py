@@ -1,0 +1,123 @@
+"""How a sweep goes over its points, and what it says when one of them breaks an invariant."""
+
+import json
+import math
+import os
+import random
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from types import FrameType
+from typing import TypeVar
+
+from tests import services
+from tests.reliability import failpoints
+from tests.reliability.failpoints import Line
+from tests.reliability.journeys import Journey
+from tests.reliability.world import Job, World
+
+SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Which points are taken: every n-th from a random first one, and those that must not be missed. every 1: all."""
+
+    seed: int
+    every: int
+
+    def of(self, count: int, always: Iterable[int] = (), *, name: str, least: int = 1) -> list[int]:
+        """Points from 1 to count, in order, about `least` of them at the least. name: of the sweep, for its first point."""
+        every = max(1, min(self.every, count // least))
+        first = random.Random(f"{self.seed} {name}").randrange(every) + 1
+        chosen = {*range(first, count + 1, every), *always}
+        return sorted(point for point in chosen if 1 <= point <= count)
+
+
+def record_lines(world: World, journey: Journey) -> list[Line]:
+    """The product's lines that `act` performs when nothing disturbs it."""
+    prepare(world, journey)
+    path = world.folder / "lines.json"
+
+    def traced(world: World) -> None:
+        found: list[Line] = []
+        with failpoints.lines(lambda _, frame: found.append(failpoints.place(frame))):
+            journey.act(world)
+        path.write_text(json.dumps(found))
+
+    assert world.run(traced) == 0, world.said.read_text()
+    return [tuple(line) for line in json.loads(path.read_text())]
+
+
+def prepare(world: World, journey: Journey) -> None:
+    world.reset()
+    for job in journey.prepare:
+        assert not (wrong := world.here(job)), wrong
+
+
+def around_commits(found: Sequence[Line]) -> Iterator[int]:
+    """The line in which each commit goes out, and the first one after its answer."""
+    for number, (line, following) in enumerate(pairwise(found), 1):
+        if failpoints.commits(line) and not failpoints.commits(following):
+            yield from (number, number + 1)
+
+
+def striking(act: Job, *, at: int, number: signal.Signals) -> Job:
+    """`act` whose process gets a signal before its n-th line; in `world.folder/struck` stands where."""
+
+    def job(world: World) -> None:
+        def each(count: int, frame: FrameType) -> None:
+            if count == at:
+                os.kill(os.getpid(), number)
+
+        with failpoints.lines(each):
+            act(world)
+
+    return job
+
+
+def text_of(line: Line) -> str:
+    return f"{line[0]}:{line[1]} {line[2]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a point has shown. struck: the fault happened, and not only after the end."""
+
+    where: str
+    wrong: list[str]
+    struck: bool
+
+
+P = TypeVar("P")
+
+
+def over(
+    world: World, points: Sequence[P], look: Callable[[World, P], Found], *, valkey: services.Valkey
+) -> list[Found]:
+    """Every point, shared out to a process for each core, each with a world of its own."""
+    count = min(os.cpu_count() or 1, 8)
+    path = world.folder / "found.jsonl"
+    path.unlink(missing_ok=True)
+
+    def drive(number: int) -> Job:
+        def job(_: World) -> None:
+            with world.beside(number, valkey=valkey) as own, own.logged(), path.open("a", buffering=1) as file:
+                for point in points[number - 1 :: count]:
+                    file.write(json.dumps(asdict(look(own, point))) + "\n")
+
+        return job
+
+    drivers = [world.start(drive(number)) for number in range(1, count + 1)]
+    codes = [driver.wait(limit_s=math.inf) for driver in drivers]
+    assert not any(codes), world.said.read_text()
+    return [Found(**json.loads(line)) for line in path.read_text().splitlines()]
+
+
+def report(name: str, found: Sequence[Found]) -> None:
+    """Print the counts; fail with what was wrong."""
+    wrong = [f"{point.where}: {text}" for point in found for text in point.wrong]
+    print(f"{name}: {len(found)} points, {sum(point.struck for point in found)} faults, {len(wrong)} violations")  # noqa: T201  # the figures of a long run
+    assert found
+    assert not wrong, "\n".join([f"{len(wrong)} violations", *wrong[:SHOWN]])

@@ -1,0 +1,55 @@
+"""The checker tells each kind of damage: a sweep that finds nothing wrong has looked."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from exports.contracts import Format, State
+from tests.reliability import checker
+from tests.reliability.conftest import undisturbed
+from tests.reliability.world import World
+
+
+def only_file(world: World) -> Path:
+    (found,) = (world.folder / "files").glob("exp_*/*")
+    return found
+
+
+def cut_a_row(world: World) -> None:
+    path = only_file(world)
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+
+
+def leave_a_lease(world: World) -> None:
+    world.state.hset(f"export:running:{world.task_id}", "2026-09-01", "1|1|c|1|w")
+
+
+def leave_a_segment(world: World) -> None:
+    (world.folder / "spool" / "tasks" / world.task_id).mkdir()
+
+
+DAMAGE: dict[str, Callable[[World], object]] = {
+    "I1": lambda world: world.state.hset("export:task:exp_2", "state", "queued"),
+    "I2": cut_a_row,
+    "I5": leave_a_lease,
+    "I6": lambda world: world.state.zadd("export:index:running", {world.task_id: 1}),
+    "I7": leave_a_segment,
+    "I13": lambda world: world.state.persist(f"export:events:{world.task_id}"),
+    "I17": lambda world: world.state.hincrby("export:metrics", "rows", 1),
+}
+
+
+@pytest.mark.parametrize("invariant", DAMAGE)
+def test_the_checker_tells(world: World, invariant: str) -> None:
+    expected = undisturbed(world, Format.CSV)
+    assert checker.check(world, expected=expected, ends=State.SUCCEEDED) == []
+    DAMAGE[invariant](world)
+    wrong = checker.check(world, expected=expected, ends=State.SUCCEEDED)
+    assert [text for text in wrong if text.startswith(f"{invariant}:")], wrong
+
+
+def test_the_checker_tells_a_line_of_the_log_that_is_missing(world: World) -> None:
+    expected = undisturbed(world, Format.CSV)
+    world.log.open("w").close()
+    assert checker.check(world, expected=expected, ends=State.SUCCEEDED) == ["I17: 1 × succeeded, told 0 times"]
