@@ -32,10 +32,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--reliability-every", type=int, default=EVERY, help="every N-th point; 1 sweeps them all")
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"--reliability-seed={config.getoption('--reliability-seed')}"
-
-
 @contextmanager
 def running(start: Callable[[Path], S]) -> Iterator[S]:
     """A server in a folder of its own, outside pytest's, which only its owner may enter."""

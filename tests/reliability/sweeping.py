@@ -11,6 +11,8 @@ from itertools import pairwise
 from types import FrameType
 from typing import TypeVar
 
+import pytest
+
 from tests import services
 from tests.reliability import failpoints
 from tests.reliability.failpoints import Line
@@ -26,6 +28,9 @@ class Sample:
 
     seed: int
     every: int
+
+    def __str__(self) -> str:
+        return f"--reliability-seed={self.seed} --reliability-every={self.every}"
 
     def of(self, count: int, always: Iterable[int] = (), *, name: str, least: int = 1) -> list[int]:
         """Points from 1 to count, in order, about `least` of them at the least. name: of the sweep, for its first point."""
@@ -120,4 +125,5 @@ def report(name: str, found: Sequence[Found]) -> None:
     wrong = [f"{point.where}: {text}" for point in found for text in point.wrong]
     print(f"{name}: {len(found)} points, {sum(point.struck for point in found)} faults, {len(wrong)} violations")  # noqa: T201  # the figures of a long run
     assert found
-    assert not wrong, "\n".join([f"{len(wrong)} violations", *wrong[:SHOWN]])
+    if wrong:
+        pytest.fail("\n".join([f"{len(wrong)} violations", *wrong[:SHOWN]]), pytrace=False)

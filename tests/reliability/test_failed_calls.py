@@ -78,7 +78,7 @@ def sweep_calls(world: World, seam: str, output: Format, sample: Sample, valkey:
         )
         return Found(f"{seam} call {at} of {count}, {mode}{', lasting' if lasting else ''}", wrong, struck=struck)
 
-    sweeping.report(f"failed calls, {seam}, {output}", sweeping.over(world, points, look, valkey=valkey))
+    sweeping.report(f"failed calls, {seam}, {output}, {sample}", sweeping.over(world, points, look, valkey=valkey))
 
 
 @pytest.mark.parametrize("seam", failpoints.SEAMS)
