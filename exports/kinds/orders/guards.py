@@ -1,4 +1,4 @@
-"""What every session with the orders database gets: read-only, a time limit, the business zone.
+"""What every session with the orders database gets: read-only, a time limit, the business zone, no rows of the past.
 
 The session's own read-only switch is one guard of four: the models refuse, the router refuses, the session
 refuses, and the role should have no right to write (`grants`).
@@ -16,20 +16,23 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from exports.conf import conf
-from exports.kinds.orders.failures import translated
+from exports.errors import SourceUnavailable
+from exports.kinds.orders.failures import REPLICA, translated
 
 IDLE_S = 1.0
 """A connection that was not used for this long is asked whether it still lives: servers drop idle ones."""
 _PROGRESS_STEPS = 10_000
+_REPLAYED = "SELECT NOT pg_is_in_recovery() OR pg_snapshot_xmin(pg_current_snapshot())::text::numeric >= %s::numeric"
 
 
 @dataclass(slots=True)
 class Session:
-    """What is known of one open connection. deadline: monotonic seconds, SQLite only."""
+    """What is known of one open connection. deadline: monotonic seconds, SQLite only. settled: see `statement`."""
 
     limit_ms: int = 0
     deadline: float = float("inf")
     used_at: float = 0.0
+    settled: str = ""
 
 
 _sessions: "WeakKeyDictionary[BaseDatabaseWrapper, Session]" = WeakKeyDictionary()
@@ -40,8 +43,10 @@ def install() -> None:
 
 
 @contextmanager
-def statement(*, limit_ms: int) -> Iterator[BaseDatabaseWrapper]:
+def statement(*, limit_ms: int, settled: str = "") -> Iterator[BaseDatabaseWrapper]:
     """The orders connection, alive, for one statement of at most `limit_ms`.
+
+    settled: PostgreSQL only; a replica that has not replayed all transactions below this number is not read.
 
     Raises: SourceUnavailable, PageTooLarge or StepBroken in place of database errors.
     """
@@ -49,6 +54,7 @@ def statement(*, limit_ms: int) -> Iterator[BaseDatabaseWrapper]:
     with translated(connection):
         _revive(connection)
         _limit(connection, limit_ms=limit_ms)
+        _refuse_stale(connection, settled=settled)
         try:
             yield connection
         finally:
@@ -83,6 +89,18 @@ def _limit(connection: BaseDatabaseWrapper, *, limit_ms: int) -> None:
         else:
             cursor.execute("SET SESSION max_execution_time = %s", [limit_ms])
     session.limit_ms = limit_ms
+
+
+def _refuse_stale(connection: BaseDatabaseWrapper, *, settled: str) -> None:
+    """Raises: SourceUnavailable. Asked once a plan and connection: a server does not go back in time."""
+    session = _sessions[connection]
+    if settled in ("", session.settled):
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_REPLAYED, [settled])
+        if not cursor.fetchone()[0]:
+            raise SourceUnavailable(REPLICA)
+    session.settled = settled
 
 
 def _on_connection(*, connection: BaseDatabaseWrapper, **_: Any) -> None:

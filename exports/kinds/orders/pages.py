@@ -7,6 +7,7 @@ UTF-8, holds a cell that no block can carry as it is: it is read again cell by c
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +51,7 @@ class PageReader:
         parsed = Bounds.from_text(bounds)
         if not parsed.last or cursor == parsed.last:
             return EMPTY
-        with guards.statement(limit_ms=conf().statement_timeout_ms) as connection:
+        with _statement(parsed) as connection:
             spelling = _spelling(connection, form=form, masked=masked)
             query = self._query(connection, spelling=spelling, first=not cursor)
             parameters = query.parameters(connection, parsed, key=int(cursor or parsed.first), limit=limit)
@@ -59,7 +60,7 @@ class PageReader:
             return EMPTY
         block = Block(raw.data, raw.rows, raw.last_key)
         if not is_pure(block, length=raw.length, width=len(self._columns), validate=not _sends_utf8(connection)):
-            block = self._repaired(query, parameters)
+            block = self._repaired(parsed, query, parameters)
         if self._source.key not in masked and not _ends_with_key(block):
             raise StepBroken("the database joined a page in another order than that of its keys")
         infinite = connection.vendor == "postgresql" and cells.may_hold_infinite(block.grid, columns=self._columns)
@@ -84,9 +85,9 @@ class PageReader:
             )
         return self._compiled[name]
 
-    def _repaired(self, query: PageQuery, parameters: list[Any]) -> Block:
+    def _repaired(self, bounds: Bounds, query: PageQuery, parameters: list[Any]) -> Block:
         """Read the page again, a value a cell, and replace what no block can carry."""
-        with guards.statement(limit_ms=conf().statement_timeout_ms) as connection, connection.cursor() as cursor:
+        with _statement(bounds) as connection, connection.cursor() as cursor:
             cursor.execute(query.rows, parameters)
             rows = cursor.fetchall()
         if not rows:
@@ -150,6 +151,10 @@ def _is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _statement(bounds: Bounds) -> AbstractContextManager[BaseDatabaseWrapper]:
+    return guards.statement(limit_ms=conf().statement_timeout_ms, settled=bounds.settled)
 
 
 def _sends_utf8(connection: BaseDatabaseWrapper) -> bool:

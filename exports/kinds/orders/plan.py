@@ -35,6 +35,8 @@ _CLOCKS = {
 _COUNT = "SELECT count(*), min({key}), max({key}), sum({key} %% {modulus}) FROM ({rows}) AS day_rows"
 
 _counts: "WeakKeyDictionary[BaseDatabaseWrapper, dict[Source, tuple[str, CompiledRows]]]" = WeakKeyDictionary()
+# Every transaction below this number has ended; on a replica: was replayed to its end.
+_SETTLED = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
 
 _ENDED = """SELECT pg_snapshot_xmin(pg_current_snapshot())::text::numeric >= %s::numeric AND NOT EXISTS (
     SELECT FROM pg_locks WHERE locktype = 'transactionid' AND transactionid::text = ANY(%s::text[]))"""
@@ -42,22 +44,45 @@ _ENDED = """SELECT pg_snapshot_xmin(pg_current_snapshot())::text::numeric >= %s:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a shard's reads need. Half-open times, UTC; both keys included; first and last are "" for an empty day."""
+    """What a shard's reads need. Half-open times, UTC; both keys included; first and last are "" for an empty day.
+
+    settled: see `Limits`.
+    """
 
     start: dt.datetime
     end: dt.datetime
     first: str
     last: str
     checksum: int
+    settled: str = ""
 
     def to_text(self) -> str:
-        plain = [self.start.isoformat(), self.end.isoformat(), self.first, self.last, self.checksum]
+        plain = [self.start.isoformat(), self.end.isoformat(), self.first, self.last, self.checksum, self.settled]
         return json.dumps(plain, separators=(",", ":"))
 
     @classmethod
     def from_text(cls, text: str) -> "Bounds":
-        start, end, first, last, checksum = json.loads(text)
-        return cls(dt.datetime.fromisoformat(start), dt.datetime.fromisoformat(end), first, last, checksum)
+        start, end, *others = json.loads(text)
+        return cls(dt.datetime.fromisoformat(start), dt.datetime.fromisoformat(end), *others)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What every shard of a plan shares. key: the largest; "" for an empty table.
+
+    settled: PostgreSQL's number of the oldest transaction that was open at plan, "" elsewhere. A replica that has not
+    replayed all older ones lacks rows of the plan.
+    """
+
+    key: str
+    settled: str
+
+    def to_text(self) -> str:
+        return f"{self.key}|{self.settled}"
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Limits":
+        return cls(*snapshot.bounds.split("|"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +102,26 @@ def take_snapshot(source: Source, *, window_end: dt.datetime) -> Snapshot:
     lag = dt.timedelta(seconds=conf().settle_lag_s)
     as_of = now - lag if window_end > now - lag else now
     certain = _ended(older) if older else True
-    with _statement() as connection:
+    settled = _settled()
+    with _statement(settled) as connection:
         largest = source.rows(connection).aggregate(largest=Max("pk"))["largest"]
-    return Snapshot(as_of=as_of, bounds="" if largest is None else str(largest), certain=certain)
+    limits = Limits(key="" if largest is None else str(largest), settled=settled)
+    return Snapshot(as_of=as_of, bounds=limits.to_text(), certain=certain)
 
 
 def plan_shard(source: Source, *, snapshot: Snapshot, shard_id: str, window: tuple[dt.datetime, dt.datetime]) -> Shard:
     """Count one day, and find its smallest and largest key."""
     start, end = window[0], max(window[0], min(window[1], snapshot.as_of))
-    totals = _count(source, snapshot=snapshot, window=(start, end))
-    bounds = Bounds(start=start, end=end, first=totals.first, last=totals.last, checksum=totals.checksum)
+    limits = Limits.of(snapshot)
+    totals = _count(source, limits=limits, window=(start, end))
+    bounds = Bounds(
+        start=start,
+        end=end,
+        first=totals.first,
+        last=totals.last,
+        checksum=totals.checksum,
+        settled=limits.settled,
+    )
     return Shard(id=shard_id, label=shard_id, bounds=bounds.to_text(), planned=totals.rows)
 
 
@@ -94,7 +129,7 @@ def recount(source: Source, *, shard: Shard, snapshot: Snapshot) -> Recount:
     """Count again: the same rule, the same bounds of the day, the rows of now."""
     planned = Bounds.from_text(shard.bounds)
     try:
-        now = _count(source, snapshot=snapshot, window=(planned.start, planned.end))
+        now = _count(source, limits=Limits.of(snapshot), window=(planned.start, planned.end))
     except SourceUnavailable as failure:
         if failure.code != TIMEOUT:
             raise
@@ -104,14 +139,14 @@ def recount(source: Source, *, shard: Shard, snapshot: Snapshot) -> Recount:
     return Recount(Drift.EXACT if snapshot.certain else Drift.UNKNOWN)
 
 
-def _count(source: Source, *, snapshot: Snapshot, window: tuple[dt.datetime, dt.datetime]) -> _Totals:
+def _count(source: Source, *, limits: Limits, window: tuple[dt.datetime, dt.datetime]) -> _Totals:
     start, end = window
-    if start >= end or not snapshot.bounds:
+    if start >= end or not limits.key:
         return _Totals(rows=0, first="", last="", checksum=0)
     with _statement() as connection, connection.cursor() as cursor:
         sql, rows = _compile_count(source, connection)
         times = {"start": source.time(connection, start), "end": source.time(connection, end)}
-        cursor.execute(sql, rows.parameters(**times, last=int(snapshot.bounds)))
+        cursor.execute(sql, rows.parameters(**times, last=int(limits.key)))
         count, first, last, checksum = cursor.fetchone()
     return _Totals(
         rows=count,
@@ -151,5 +186,13 @@ def _ended(older: str) -> bool:
         time.sleep(XMIN_POLL_S)
 
 
-def _statement() -> Any:
-    return guards.statement(limit_ms=conf().plan_statement_timeout_ms)
+def _settled() -> str:
+    with _statement() as connection, connection.cursor() as cursor:
+        if connection.vendor != "postgresql":
+            return ""
+        cursor.execute(_SETTLED)
+        return str(cursor.fetchone()[0])
+
+
+def _statement(settled: str = "") -> Any:
+    return guards.statement(limit_ms=conf().plan_statement_timeout_ms, settled=settled)
