@@ -38,7 +38,16 @@ class CuttingProxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            self._spawn(self._forward, client, socket.create_connection(("127.0.0.1", self._target)))
+            self._spawn(self._connect, client)
+
+    def _connect(self, client: socket.socket) -> None:
+        """A target that is away refuses, as it would without the proxy."""
+        try:
+            server = socket.create_connection(("127.0.0.1", self._target))
+        except OSError:
+            client.close()
+        else:
+            self._forward(client, server)
 
     def _forward(self, client: socket.socket, server: socket.socket) -> None:
         with client, server, contextlib.suppress(OSError):

@@ -1,0 +1,179 @@
+"""Faults of everything around running workers: killed and frozen processes, cut roads, ended sessions, deploys."""
+
+import json
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from tests import services
+from tests.processes import wait_for
+from tests.reliability.installation import (
+    GROUPS,
+    ROWS,
+    WINDOW,
+    Installation,
+    installation,
+    orders_url,  # noqa: F401  # fixture
+    repeat_until,
+    seeded,
+    stopped,
+)
+
+FROZEN_S = 11
+"""Longer than a lease, and than a client of Redis waits: 5 s, twice."""
+
+
+@pytest.fixture(scope="module")
+def home(orders_url: str) -> Iterator[Installation]:
+    with installation(database_url=orders_url, STATEMENT_TIMEOUT_MS="1000") as site:
+        site.start([*GROUPS, "lanes"])
+        yield site
+
+
+@pytest.fixture(autouse=True)
+def _everyone_lives(home: Installation) -> Iterator[None]:
+    """No fault of the outside ends a process; the tests that kill start again what they killed."""
+    yield
+    lived = home.everyone_lives()
+    home.revive()
+    assert lived
+
+
+@pytest.fixture
+def reader(orders_url: str) -> str:
+    """The database role of the workers."""
+    return orders_url.partition("//")[2].partition("@")[0]
+
+
+@pytest.mark.parametrize("kills", [25, pytest.param(500, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])])
+def test_random_kills_of_workers_web_and_redis_lose_and_double_no_row(home: Installation, kills: int) -> None:
+    rng = seeded()
+    tasks = [home.submit(*WINDOW), home.submit(*WINDOW, "xlsx")]
+    for _ in range(kills):
+        time.sleep(rng.uniform(0.1, 0.6))
+        if home.ended(tasks[-1]) and home.ended(tasks[-2]):
+            tasks.append(home.submit(*WINDOW, rng.choice(["csv", "xlsx"])))
+        kill(home, rng)
+    for task_id in tasks:
+        home.check(task_id)
+    recovered = [line for line in home.events("step.recovered") if line["taskId"] in tasks and line["proven"]]
+    assert len(recovered) >= kills / 10
+
+
+def kill(home: Installation, rng: random.Random) -> None:
+    victim = rng.choice([*home.roles, "lanes-1", "lanes-2", "valkey", "valkey"])
+    if victim == "valkey":
+        home.valkey.kill()
+        home.valkey.start()
+    else:
+        home.roles[victim].kill()
+        home.roles[victim].wait()
+        home.revive()
+
+
+@pytest.mark.parametrize("road", ["redis", "database"])
+def test_a_road_that_is_cut_again_and_again_changes_nothing(home: Installation, road: str) -> None:
+    rng = seeded()
+    cuts: list[int] = []
+    task_id = home.submit_slow()
+    repeat_until(
+        lambda: home.ended(task_id),
+        lambda: cuts.append(getattr(home, road).cut()),
+        pause=lambda: rng.uniform(0.1, 0.5),
+        most=8,
+    )
+    assert sum(cuts) > 0
+    home.check(task_id)
+
+
+def test_sessions_that_an_administrator_ends_are_opened_again(
+    home: Installation, postgres: services.Postgres, reader: str
+) -> None:
+    task_id = home.submit_slow()
+    ended = 0
+    with psycopg.connect(postgres.dsn("reliability"), autocommit=True) as connection:
+        for _ in range(4):
+            found = connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", [reader]
+            )
+            ended += len(found.fetchall())
+            time.sleep(0.2)
+    assert ended > 0
+    home.check(task_id)
+
+
+@contextmanager
+def locked_orders(postgres: services.Postgres) -> Iterator[None]:
+    """Every read of the orders table hangs for the block."""
+    with psycopg.connect(postgres.dsn("reliability")) as connection:
+        connection.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
+        yield
+        connection.rollback()
+
+
+def test_pages_that_the_database_does_not_answer_in_time_are_read_again(
+    home: Installation, postgres: services.Postgres
+) -> None:
+    task_id = home.submit_slow()
+    with locked_orders(postgres):
+        wait_for(lambda: len(failures(home, task_id)) >= 2)
+    home.check(task_id)
+    assert set(failures(home, task_id)) == {"database_timeout"}
+
+
+def failures(home: Installation, task_id: str) -> list[str]:
+    return [line["code"] for line in home.events("step.failed", task_id)]
+
+
+def test_a_frozen_redis_is_a_503_and_a_pause(home: Installation) -> None:
+    task_id = home.submit_slow()
+    with stopped(home.valkey.pid):
+        began = time.monotonic()
+        status, headers, answer = home.call("POST", "/api/orders/export", {"requestId": "frozen", **window()})
+        assert (status, json.loads(answer)["code"]) == (503, "state_unavailable")
+        assert int(headers["Retry-After"]) > 0
+        assert time.monotonic() - began < FROZEN_S + 2
+        time.sleep(max(0.0, FROZEN_S - (time.monotonic() - began)))
+    home.check(task_id)
+    status, _, answer = home.call("POST", "/api/orders/export", {"requestId": "frozen", **window()})
+    assert status in (200, 202)
+    home.check(json.loads(answer)["taskId"])
+
+
+def window() -> dict[str, str]:
+    return {"from": WINDOW[0], "to": WINDOW[1], "format": "csv"}
+
+
+def test_a_deploy_loses_no_page(home: Installation) -> None:
+    """Each process ends by itself after its page, gives its step back, and its successor goes on behind it."""
+    before = home.rows_counted()
+    task_id = home.submit_slow()
+    for process in home.workers():
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        home.revive()
+    home.check(task_id)
+    assert home.rows_counted() - before == ROWS
+    assert home.events("step.recovered", task_id) == []
+
+
+def test_a_deploy_that_kills_after_its_patience_loses_the_page_in_progress_and_no_more(
+    home: Installation, postgres: services.Postgres
+) -> None:
+    before = home.rows_counted()
+    task_id = home.submit_slow()
+    with locked_orders(postgres):
+        for process in home.workers():
+            process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        for process in home.workers():
+            process.kill()
+            process.wait()
+    home.revive()
+    home.check(task_id)
+    assert home.rows_counted() - before == ROWS
