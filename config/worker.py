@@ -27,6 +27,7 @@ from exports.telemetry import logs
 STOP_LIMIT_MS = 25_000
 """How long a stopping worker waits for its step; a lease and a claim file make the rest harmless."""
 LOOK_EVERY_S = 1.0
+"""For threads that died, a supervisor that is gone, and workers of this host that are dead."""
 UNKNOWN_GROUP = 2
 THREAD_DIED = 70
 """EX_SOFTWARE of sysexits(3)."""
@@ -115,7 +116,7 @@ class Runner:
             slices=settings.worker_slices,
             rss_mb=settings.worker_rss_mb,
             stop=workers.stopping.set,
-            extra=[Sweeper(sweep.sweep, every_s=settings.sweep_every_ms / 1000)],
+            extra=[Sweeper(sweep.sweep, every_s=min(LOOK_EVERY_S, settings.sweep_every_ms / 1000))],
         )
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:

@@ -57,13 +57,13 @@ class Site:
     # --- processes -------------------------------------------------------------------------
 
     def start_web(self) -> subprocess.Popen[bytes]:
-        process = self._start("web", "-m", "gunicorn", "-c", "python:config.gunicorn")
+        process = self.start_command("web", "-m", "gunicorn", "-c", "python:config.gunicorn")
         wait_for(lambda: self.get("/healthz")[0] == 200)
         return process
 
     def start_worker(self, group: str, **settings: str) -> subprocess.Popen[bytes]:
         """One worker; settings as in the class, for this process alone."""
-        return self._start(group, "-m", "config.worker", group, **settings)
+        return self.start_command(group, "-m", "config.worker", group, **settings)
 
     def start_workers(self) -> list[subprocess.Popen[bytes]]:
         return [self.start_worker(group) for group in ALL_GROUPS]
@@ -95,7 +95,8 @@ class Site:
             lines.extend(json.loads(line) for line in found if line.startswith("{"))
         return lines
 
-    def _start(self, name: str, *arguments: str, **settings: str) -> subprocess.Popen[bytes]:
+    def start_command(self, name: str, *arguments: str, **settings: str) -> subprocess.Popen[bytes]:
+        """Python with these arguments in the site's environment; its output goes to a log of that name."""
         environment = {**self.environment, **{f"EXPORTS_{key}": value for key, value in settings.items()}}
         with (self.folder / f"{name}-{uuid.uuid4().hex[:6]}.log").open("ab") as log:
             process = subprocess.Popen(

@@ -25,9 +25,13 @@ _PROPOSALS = 100
 
 
 def sweep(*, boot: bool = False) -> None:
-    """One pass. boot: look at every lease there is, and do not wait for the lock."""
+    """One pass, unless another process has made one lately and nobody of this host has died.
+
+    boot: look at every lease there is, and do not wait for the lock.
+    """
     workers.current().beat()
-    if not boot and not store().take_sweep_lock(workers.current().name, conf().sweep_every_ms):
+    due = boot or store().take_sweep_lock(workers.current().name, conf().sweep_every_ms)
+    if not due and not storage.spool().dead_workers():
         return
     recover(store().scan_running if boot else lambda: store().in_state(State.RUNNING))
     end_stuck()
@@ -80,6 +84,8 @@ def _lost_alone(worker: str, beats: Mapping[str, int], dead: frozenset[str]) -> 
 
 def _recover(view: TaskView, lease: Lease, *, proven: bool, counted: bool) -> None:
     word = store().recover(ref_of(view.task_id, view.request), lease, proven=proven, counted=counted)
+    if word in ("lost", "alive"):  # another sweep was faster, or the worker has just renewed
+        return
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
         _events.warning("step.recovered", step=lease.step, answer=word, worker=lease.worker, proven=proven)
         endings.settle(view.task_id, view.request, word, code="poison")

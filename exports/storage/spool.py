@@ -258,9 +258,14 @@ class Spool:
     # --- who is alive ----------------------------------------------------------------------
 
     def stay_alive(self, worker: str) -> int:
-        """Lock a worker's file for as long as this file descriptor is open; the kernel unlocks it with the process."""
-        handle = os.open(self.root / "alive" / worker, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Lock a worker's file for as long as this file descriptor is open; the kernel unlocks it with the process.
+
+        The file gets its name when it is locked: one that is found unlocked is a dead worker's.
+        """
+        unlocked = self.root / "alive" / f".{worker}"
+        handle = os.open(unlocked, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(handle, fcntl.LOCK_EX)
+        unlocked.rename(self.root / "alive" / worker)
         return handle
 
     def proved_dead(self, worker: str) -> bool:
@@ -276,7 +281,7 @@ class Spool:
     def dead_workers(self) -> frozenset[str]:
         """All that are proved dead and not yet buried."""
         names = [path.name for path in (self.root / "alive").iterdir()]
-        return frozenset(name for name in names if self.proved_dead(name))
+        return frozenset(name for name in names if not name.startswith(".") and self.proved_dead(name))
 
     def bury(self, workers: Iterable[str]) -> None:
         """Remove the files of workers that are gone."""

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -143,6 +144,24 @@ def test_a_worker_is_proved_dead_only_when_its_process_is_gone(spool: Spool) -> 
     assert spool.dead_workers() == {"host:w"}
     spool.bury(["host:w"])
     assert not spool.proved_dead("host:w")
+
+
+def test_a_worker_that_starts_is_never_taken_for_dead(spool: Spool) -> None:
+    found: set[str] = set()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            found.update(spool.dead_workers())
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    locks = [spool.stay_alive(f"host:{number}") for number in range(500)]
+    over.set()
+    looking.join()
+    for lock in locks:
+        os.close(lock)
+    assert found == set()
 
 
 def recipe() -> Recipe:

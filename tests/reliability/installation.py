@@ -6,7 +6,6 @@ import datetime as dt
 import io
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -131,7 +130,7 @@ class Installation(Site):
     def submit_slow(self, output: str = "csv") -> str:
         """The id of a task that has read some of its rows, and not most of them."""
         task_id = self.submit(*WINDOW, output)
-        wait_for(lambda: ROWS / 20 < self.progress(task_id)["processed"])
+        wait_for(lambda: self.progress(task_id)["processed"] > ROWS / 20)
         assert self.progress(task_id)["processed"] < ROWS * 0.7
         return task_id
 
@@ -156,9 +155,16 @@ def stopped(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-def repeat_until(
-    ended: Callable[[], bool], act: Callable[[], object], *, pause: Callable[[], float], most: int
-) -> int:
+@contextlib.contextmanager
+def locked_orders(postgres: services.Postgres) -> Iterator[None]:
+    """Every read of the orders table hangs for the block."""
+    with psycopg.connect(postgres.dsn("reliability")) as connection:
+        connection.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
+        yield
+        connection.rollback()
+
+
+def repeat_until(ended: Callable[[], bool], act: Callable[[], object], *, pause: Callable[[], float], most: int) -> int:
     """Act again and again, at most so often, until the condition holds; how often it was."""
     for count in range(most):
         time.sleep(pause())
@@ -216,10 +222,3 @@ def keys(data: bytes) -> list[int]:
         [sheet] = openpyxl.load_workbook(io.BytesIO(data), read_only=True).worksheets
         return [int(row[0]) for row in sheet.iter_rows(min_row=2, max_col=1, values_only=True)]
     return [int(row[0]) for row in list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True))[1:]]
-
-
-def seeded() -> random.Random:
-    """Printed, so that a failure can be played again: EXPORTS_TEST_SEED."""
-    seed = int(os.environ.get("EXPORTS_TEST_SEED") or random.SystemRandom().randrange(1_000_000))
-    print(f"EXPORTS_TEST_SEED={seed}")
-    return random.Random(seed)

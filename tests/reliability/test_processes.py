@@ -1,11 +1,13 @@
-"""Faults of everything around running workers: killed and frozen processes, cut roads, ended sessions, deploys."""
+"""Faults of everything around running workers: killed and frozen processes, cut roads, ended sessions, deploys.
+
+What is random is seeded by pytest-randomly: `--randomly-seed=N` plays a failure again.
+"""
 
 import json
 import random
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -18,9 +20,9 @@ from tests.reliability.installation import (
     WINDOW,
     Installation,
     installation,
+    locked_orders,
     orders_url,  # noqa: F401  # fixture
     repeat_until,
-    seeded,
     stopped,
 )
 
@@ -52,21 +54,20 @@ def reader(orders_url: str) -> str:
 
 @pytest.mark.parametrize("kills", [25, pytest.param(500, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])])
 def test_random_kills_of_workers_web_and_redis_lose_and_double_no_row(home: Installation, kills: int) -> None:
-    rng = seeded()
     tasks = [home.submit(*WINDOW), home.submit(*WINDOW, "xlsx")]
     for _ in range(kills):
-        time.sleep(rng.uniform(0.1, 0.6))
+        time.sleep(random.uniform(0.1, 0.6))
         if home.ended(tasks[-1]) and home.ended(tasks[-2]):
-            tasks.append(home.submit(*WINDOW, rng.choice(["csv", "xlsx"])))
-        kill(home, rng)
+            tasks.append(home.submit(*WINDOW, random.choice(["csv", "xlsx"])))
+        kill(home)
     for task_id in tasks:
         home.check(task_id)
     recovered = [line for line in home.events("step.recovered") if line["taskId"] in tasks and line["proven"]]
     assert len(recovered) >= kills / 10
 
 
-def kill(home: Installation, rng: random.Random) -> None:
-    victim = rng.choice([*home.roles, "lanes-1", "lanes-2", "valkey", "valkey"])
+def kill(home: Installation) -> None:
+    victim = random.choice([*home.roles, "lanes-1", "lanes-2", "valkey", "valkey"])
     if victim == "valkey":
         home.valkey.kill()
         home.valkey.start()
@@ -78,13 +79,12 @@ def kill(home: Installation, rng: random.Random) -> None:
 
 @pytest.mark.parametrize("road", ["redis", "database"])
 def test_a_road_that_is_cut_again_and_again_changes_nothing(home: Installation, road: str) -> None:
-    rng = seeded()
     cuts: list[int] = []
     task_id = home.submit_slow()
     repeat_until(
         lambda: home.ended(task_id),
         lambda: cuts.append(getattr(home, road).cut()),
-        pause=lambda: rng.uniform(0.1, 0.5),
+        pause=lambda: random.uniform(0.1, 0.5),
         most=8,
     )
     assert sum(cuts) > 0
@@ -105,15 +105,6 @@ def test_sessions_that_an_administrator_ends_are_opened_again(
             time.sleep(0.2)
     assert ended > 0
     home.check(task_id)
-
-
-@contextmanager
-def locked_orders(postgres: services.Postgres) -> Iterator[None]:
-    """Every read of the orders table hangs for the block."""
-    with psycopg.connect(postgres.dsn("reliability")) as connection:
-        connection.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
-        yield
-        connection.rollback()
 
 
 def test_pages_that_the_database_does_not_answer_in_time_are_read_again(

@@ -1,4 +1,4 @@
-"""The sweep in every worker: at its start, then every few seconds."""
+"""The sweep in every worker: at its start, then again and again."""
 
 import threading
 from typing import Protocol
@@ -16,7 +16,7 @@ class Sweep(Protocol):
 
 
 class Sweeper(Middleware):
-    """Runs `sweep` in a thread of its own, so that it goes on beside a long step.
+    """Calls `sweep` in a thread of its own, so that it goes on beside a long step; a call may find nothing due.
 
     The first pass looks at every lease there is (`boot`); it is tried again until one has gone through.
     """
