@@ -1,0 +1,95 @@
+"""A Redis that loses everything, or the last moments, or may lose something: nothing crashes and no file goes."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import redis
+
+from tests.processes import wait_for
+from tests.reliability.installation import (
+    WINDOW,
+    Installation,
+    expected_keys,
+    installation,
+    keys,
+    orders_url,  # noqa: F401  # fixture
+)
+
+
+@pytest.fixture(scope="module")
+def home(orders_url: str) -> Iterator[Installation]:
+    with installation(database_url=orders_url) as site:
+        site.start()
+        yield site
+
+
+def flush(site: Installation) -> None:
+    with redis.Redis.from_url(site.valkey.url()) as client:
+        client.flushall()
+
+
+def restore_empty(site: Installation) -> None:
+    site.valkey.kill()
+    shutil.rmtree(site.valkey.folder / "appendonlydir")
+    site.valkey.start()
+
+
+@pytest.mark.parametrize("lose", [flush, restore_empty])
+def test_an_emptied_redis_loses_the_tasks_and_nothing_else(
+    home: Installation, lose: Callable[[Installation], None]
+) -> None:
+    finished = home.submit(*WINDOW)
+    home.check(finished)
+    running = home.submit_slow()
+    lose(home)
+    assert home.get(f"/api/orders/export/{running}")[0] == 404
+    time.sleep(2)  # four sweeps
+    assert home.everyone_lives()
+    [file] = (home.folder / "files" / finished).iterdir()
+    assert keys(file.read_bytes()) == expected_keys()
+    assert (home.folder / "spool" / "tasks" / running).is_dir()
+
+    purge = home.command("export_purge")
+    assert purge.returncode == 1
+    assert "nothing was removed" in purge.stdout
+    assert file.exists()
+
+    home.check(home.submit(*WINDOW))
+    told = len(home.events("identity.foreign"))
+    home.workers("finish")[0].kill()
+    home.workers("finish")[0].wait()
+    home.revive()
+    wait_for(lambda: len(home.events("identity.foreign")) > told)
+
+
+@pytest.mark.parametrize("until", ["a few pages later", "after the end"])
+def test_a_redis_restored_from_the_past_goes_on_from_there(home: Installation, until: str) -> None:
+    """As after a failover, or a power cut: the files are ahead of the state."""
+    task_id = home.submit_slow()
+    past = home.folder / "past"
+    shutil.copytree(home.valkey.folder / "appendonlydir", past)
+    before = home.progress(task_id)["processed"]
+    wait_for(lambda: home.progress(task_id)["processed"] >= before + 500)
+    if until == "after the end":
+        home.check(task_id)
+    home.valkey.kill()
+    shutil.rmtree(home.valkey.folder / "appendonlydir")
+    past.rename(home.valkey.folder / "appendonlydir")
+    home.valkey.start()
+    assert home.state(task_id) == "running"
+    home.check(task_id)
+    assert len(list((home.folder / "files" / task_id).iterdir())) == 1
+
+
+def test_an_evicting_redis_is_refused_at_the_start(orders_url: str) -> None:
+    with installation(database_url=orders_url) as site:
+        with redis.Redis.from_url(site.valkey.url()) as client:
+            client.config_set("maxmemory-policy", "volatile-lru")
+        worker = site.start_worker("lanes")
+        web = site.start_command("web", "-m", "gunicorn", "-c", "python:config.gunicorn")
+        for process, name in ((worker, "lanes"), (web, "web")):
+            assert process.wait(30) != 0
+            [log] = site.folder.glob(f"{name}-*.log")
+            assert "maxmemory-policy is volatile-lru, it must be noeviction" in log.read_text("utf-8")
