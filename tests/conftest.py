@@ -88,7 +88,7 @@ def orders_db(request: pytest.FixtureRequest) -> databases.OrdersDatabase:
 def sqlite_orders(tmp_path: Path) -> Iterator[databases.OrdersDatabase]:
     path = tmp_path / "orders.sqlite3"
     entry = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(path)}
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as connection:
         yield from _offered(databases.OrdersDatabase(connection, vendor="sqlite", settings=entry))
 
 
