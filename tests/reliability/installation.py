@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import datetime as dt
+import functools
 import io
 import json
 import os
@@ -24,6 +25,8 @@ from tests import services
 from tests.processes import Site, wait_for
 from tests.proxy import CuttingProxy
 
+DATABASE = "reliability"
+READER = "reliability_reader"
 ROWS = 6000
 DAYS = 6
 FIRST = dt.date(2026, 9, 1)
@@ -158,7 +161,7 @@ def stopped(pid: int) -> Iterator[None]:
 @contextlib.contextmanager
 def locked_orders(postgres: services.Postgres) -> Iterator[None]:
     """Every read of the orders table hangs for the block."""
-    with psycopg.connect(postgres.dsn("reliability")) as connection:
+    with psycopg.connect(postgres.dsn(DATABASE)) as connection:
         connection.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
         yield
         connection.rollback()
@@ -192,19 +195,21 @@ def installation(
 
 @pytest.fixture(scope="session")
 def orders_url(postgres: services.Postgres) -> str:
-    return make_orders(postgres, "reliability")
+    """URL of 6,000 orders over six business days, for a role that may only SELECT."""
+    return make_orders(postgres)
 
 
-def make_orders(postgres: services.Postgres, name: str) -> str:
-    """URL of a new database of 6,000 orders over six business days, for a role that may only SELECT."""
-    postgres.execute(f"CREATE DATABASE {name}")
-    with psycopg.connect(postgres.dsn(name), autocommit=True) as connection:
+@functools.cache
+def make_orders(postgres: services.Postgres) -> str:
+    """Once a server: each module that imports the fixture has a fixture of its own."""
+    postgres.execute(f"CREATE DATABASE {DATABASE}")
+    with psycopg.connect(postgres.dsn(DATABASE), autocommit=True) as connection:
         for statement in sample.statements("postgresql"):
             connection.execute(statement)
         sample.insert(connection.cursor(), orders(), vendor="postgresql")
-        connection.execute(f"CREATE ROLE {name}_reader LOGIN")
-        connection.execute(f"GRANT SELECT ON orders TO {name}_reader")
-    return f"postgres://{name}_reader@{postgres.host}:{postgres.port}/{name}"
+        connection.execute(f"CREATE ROLE {READER} LOGIN")
+        connection.execute(f"GRANT SELECT ON orders TO {READER}")
+    return f"postgres://{READER}@{postgres.host}:{postgres.port}/{DATABASE}"
 
 
 def orders() -> Iterator[sample.Row]:

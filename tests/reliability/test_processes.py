@@ -15,7 +15,9 @@ import pytest
 from tests import services
 from tests.processes import wait_for
 from tests.reliability.installation import (
+    DATABASE,
     GROUPS,
+    READER,
     ROWS,
     WINDOW,
     Installation,
@@ -44,12 +46,6 @@ def _everyone_lives(home: Installation) -> Iterator[None]:
     lived = home.everyone_lives()
     home.revive()
     assert lived
-
-
-@pytest.fixture
-def reader(orders_url: str) -> str:
-    """The database role of the workers."""
-    return orders_url.partition("//")[2].partition("@")[0]
 
 
 @pytest.mark.parametrize("kills", [25, pytest.param(500, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])])
@@ -91,15 +87,13 @@ def test_a_road_that_is_cut_again_and_again_changes_nothing(home: Installation, 
     home.check(task_id)
 
 
-def test_sessions_that_an_administrator_ends_are_opened_again(
-    home: Installation, postgres: services.Postgres, reader: str
-) -> None:
+def test_sessions_that_an_administrator_ends_are_opened_again(home: Installation, postgres: services.Postgres) -> None:
     task_id = home.submit_slow()
     ended = 0
-    with psycopg.connect(postgres.dsn("reliability"), autocommit=True) as connection:
+    with psycopg.connect(postgres.dsn(DATABASE), autocommit=True) as connection:
         for _ in range(4):
             found = connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", [reader]
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", [READER]
             )
             ended += len(found.fetchall())
             time.sleep(0.2)
@@ -131,9 +125,7 @@ def test_a_frozen_redis_is_a_503_and_a_pause(home: Installation) -> None:
         assert time.monotonic() - began < FROZEN_S + 2
         time.sleep(max(0.0, FROZEN_S - (time.monotonic() - began)))
     home.check(task_id)
-    status, _, answer = home.call("POST", "/api/orders/export", {"requestId": "frozen", **window()})
-    assert status in (200, 202)
-    home.check(json.loads(answer)["taskId"])
+    assert home.call("POST", "/api/orders/export", {"requestId": "frozen", **window()})[0] in (200, 202)
 
 
 def window() -> dict[str, str]:

@@ -27,7 +27,7 @@ def home(mariadb: services.MariaDB) -> Iterator[Installation]:
     mariadb.execute("GRANT SELECT ON reliability.orders TO reader@'127.0.0.1'")
     url = f"mysql://reader@{mariadb.host}:{mariadb.port}/reliability"
     with installation(database_url=url) as site:
-        site.start()
+        site.start(["fast", "lanes", "lanes"])
         yield site
 
 

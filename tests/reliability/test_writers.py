@@ -23,7 +23,7 @@ from tests.reliability.writer import DAYS, FIRST, History, Writer, day_of, order
 pytestmark = pytest.mark.usefixtures("desk")
 
 WINDOW = (FIRST.isoformat(), (FIRST + dt.timedelta(days=DAYS - 1)).isoformat())
-ROUNDS = [7, pytest.param(100, marks=[pytest.mark.soak, pytest.mark.timeout(900)])]
+ROUNDS = [5, pytest.param(100, marks=[pytest.mark.soak, pytest.mark.timeout(900)])]
 Cursors = list[tuple[int, float]]
 
 
