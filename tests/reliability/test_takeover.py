@@ -83,11 +83,11 @@ def started_since(site: Installation, lost: dict[str, Any]) -> bool:
 
 @pytest.fixture(scope="module")
 def containers(orders_url: str) -> Iterator[Installation]:
-    """Lanes with a pid namespace of their own, as two containers on one host have; leases of a second."""
+    """Lanes with a pid namespace of their own, as two containers on one host have; leases of two seconds."""
     probe = subprocess.run(["unshare", "--pid", "--fork", "true"], check=False, capture_output=True)
     if probe.returncode:
         pytest.skip("needs the right to make a pid namespace")
-    with installation(database_url=orders_url, LEASE_MS="1000", RENEW_EVERY_MS="200", SWEEP_EVERY_MS="200") as site:
+    with installation(database_url=orders_url, LEASE_MS="2000", RENEW_EVERY_MS="200", SWEEP_EVERY_MS="200") as site:
         site.start(["fast"])
         for number in range(2):
             site.roles[f"contained-{number}"] = site.start_command("lanes", "-c", IN_A_CONTAINER)
@@ -97,10 +97,10 @@ def containers(orders_url: str) -> Iterator[Installation]:
 def test_a_slow_page_in_another_container_is_not_taken_for_a_death(
     containers: Installation, postgres: services.Postgres
 ) -> None:
-    """Every page in progress takes three leases, and sweeps look for the dead five times a second."""
+    """Every page in progress takes two leases, and sweeps look for the dead five times a second."""
     task_id = containers.submit_slow()
     with locked_orders(postgres):
-        time.sleep(3)
+        time.sleep(4)
     containers.check(task_id)
     assert containers.events("step.recovered", task_id) == []
 
