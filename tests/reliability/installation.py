@@ -137,6 +137,7 @@ class Installation(Site):
             wait_for(lambda task_id=task_id: self.progress(task_id)["processed"] > ROWS / 20, limit_s=60)  # type: ignore[misc]
             if self.progress(task_id)["processed"] < ROWS * 0.7:
                 return task_id
+            self.check(task_id)
         raise AssertionError("the test looked too late, five times")
 
     def events(self, name: str, task_id: str = "") -> list[dict[str, Any]]:
