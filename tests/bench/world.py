@@ -138,7 +138,7 @@ class World:
     def _psql_copy(self) -> float:
         from tests.bench.peers.common import select
 
-        binaries = services._postgres_binaries()
+        binaries = services.postgres_binaries()
         out = self._folder / "copy.csv"
         command = f"\\copy ({select()}) TO '{out}' WITH (FORMAT csv, HEADER)"
         return self._timed([str(binaries / "psql"), self._urls["orders"], "-qX", "-c", command], out)
