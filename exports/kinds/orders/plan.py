@@ -143,7 +143,7 @@ def _count(source: Source, *, limits: Limits, window: tuple[dt.datetime, dt.date
     start, end = window
     if start >= end or not limits.key:
         return _Totals(rows=0, first="", last="", checksum=0)
-    with _statement() as connection, connection.cursor() as cursor:
+    with _statement(limits.settled) as connection, connection.cursor() as cursor:
         sql, rows = _compile_count(source, connection)
         times = {"start": source.time(connection, start), "end": source.time(connection, end)}
         cursor.execute(sql, rows.parameters(**times, last=int(limits.key)))
