@@ -5,7 +5,8 @@ import itertools
 import os
 import signal
 
-from exports.contracts import Block, Shard, TimeForm
+from exports.blocks import Block
+from exports.contracts import Shard, TimeForm
 from exports.kinds.orders import OrdersKind
 from tests.reliability.installation import orders
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from exports.contracts import Block, Drift, ExportRequest, Format, TimeForm
+from exports.blocks import Block
+from exports.contracts import Drift, ExportRequest, Format, TimeForm
 from exports.errors import SourceUnavailable
 from exports.kinds.orders import OrdersKind
 from tests import databases, services
