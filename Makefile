@@ -8,13 +8,14 @@ DATABASE ?= sqlite
 PYTEST ?=
 KIND ?= exports.kinds.orders.OrdersKind
 ROUNDS ?= 3
+MUTANTS ?=
 
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/pip-compile --quiet --generate-hashes \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe
 SYSTEM_PACKAGES = mariadb-server chromium chromium-driver libreoffice-calc
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench format system-packages requirements clean
+.PHONY: help demo test check bench mutants format system-packages requirements clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +34,9 @@ check: $(VENV)/dev.stamp  ## linters, types and layers, in seconds
 
 bench: $(VENV)/bench.stamp  ## the service and its peers in turn on the same orders (KIND= for a kind of your own, ROUNDS=, BENCH="--only xlsx")
 	$(BIN)/python -W ignore -m tests.bench --kind $(KIND) --rounds $(ROUNDS) $(BENCH)
+
+mutants: $(VENV)/dev.stamp  ## put each seeded bug of tests/mutants into a copy and see that a test catches it (MUTANTS= for some)
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 format: $(VENV)/dev.stamp  ## write the code as the linter wants it
 	$(BIN)/ruff check --fix .
