@@ -28,6 +28,9 @@ _OWN = (
 )
 """Variables of this product without its prefix, and the one that `choose_settings` sets."""
 
+_OF_COMMANDS = "config.settings.web"
+"""The settings that `manage.py` chooses; workers have others."""
+
 _LIBRARY_DEFAULTS = {
     # One message in work and none waiting behind it, so that another process takes the next hint.
     "dramatiq_queue_prefetch": "1",
@@ -112,6 +115,12 @@ def set_library_defaults() -> None:
 def for_child(changes: Mapping[str, str]) -> dict[str, str]:
     """The environment of a child process: this one's without what configures this product, and `changes`."""
     kept = {name: text for name, text in os.environ.items() if name not in _OWN and not name.startswith(PREFIX)}
+    return {**kept, **changes}
+
+
+def for_worker(changes: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a worker of this installation: this process's own, and `changes`."""
+    kept = {name: text for name, text in os.environ.items() if (name, text) != ("DJANGO_SETTINGS_MODULE", _OF_COMMANDS)}
     return {**kept, **changes}
 
 

@@ -290,6 +290,22 @@ def purge(*, dry_run: bool = False) -> Purged:
     return purging.purge(dry_run=dry_run)
 
 
+def forget(task_id: str, *, principal: Principal) -> None:
+    """Remove an ended task with all that it holds, as if its time were over.
+
+    Raises: ValueError for one that has not ended; as `cancel`.
+    """
+    view = _act_on(task_id, principal=principal)
+    if not view.state.ended:
+        raise ValueError(f"{task_id} is {view.state}")
+    purging.forget(view)
+
+
+def live_workers() -> int:
+    """How many workers gave a sign of life lately. Raises: StateUnavailable."""
+    return len(store().workers())
+
+
 def diagnose() -> list[Finding]:
     """What `export_doctor` shows: whether everything that the service needs is there and fit. Raises nothing."""
     return diagnosis.diagnose()

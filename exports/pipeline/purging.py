@@ -12,7 +12,10 @@ from ulid import ULID
 
 from exports import storage
 from exports.conf import conf
-from exports.pipeline import identity, sweep
+from exports.contracts import TaskView
+from exports.pipeline import endings, identity, sweep
+from exports.state.keys import ref_of
+from exports.state.store import store
 from exports.telemetry import logs
 
 _events = logs.events(__name__)
@@ -46,6 +49,13 @@ def purge(*, dry_run: bool) -> Purged:
                 _remove(name, task_id)
     kept = {name: tuple(id_ for id_ in ids if id_ not in old[name]) for name, ids in unknown.items()}
     return Purged(expired=expired, unknown=old, kept=kept)
+
+
+def forget(view: TaskView) -> None:
+    """Remove one ended task: its files, then its keys. Raises: StateUnavailable, StoreUnavailable, StepBroken."""
+    endings.free(view.task_id, view.request)
+    store().erase(ref_of(view.task_id, view.request))
+    _events.info("task.forgotten", taskId=view.task_id)
 
 
 def _clean_up() -> dict[str, tuple[str, ...]]:

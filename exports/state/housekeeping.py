@@ -6,6 +6,7 @@ from typing import cast
 from exports.contracts import State, Step
 from exports.state import keys, replies
 from exports.state.connection import Connection, translated
+from exports.state.keys import TaskRef
 from exports.state.replies import Lease
 
 
@@ -92,6 +93,12 @@ class Housekeeping(Connection):
             pipe.zrem(keys.NOTIFY, task_id)
             pipe.zrem(keys.CLEANUP, f"{task_id}|{owner}")
             pipe.execute()
+
+    def erase(self, ref: TaskRef) -> None:
+        """Delete every key of an ended task, and forget it."""
+        with translated():
+            self._redis.delete(*keys.own(ref))
+        self.forget(ref.id, keys.owner_digest(ref.owner))
 
     def identity(self, proposed: str) -> str:
         """The identity of this database; the proposed one when it has none yet."""

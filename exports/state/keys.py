@@ -70,6 +70,11 @@ LEASES = f"{PREFIX}:leases"
 RUNNING_PATTERN = f"{PREFIX}:running:*"
 
 
+def own(ref: TaskRef) -> list[str]:
+    """The keys that belong to one task alone."""
+    return [names(ref)[name] for name in (*_OF_TASK, "request")]
+
+
 def names(ref: TaskRef) -> dict[str, str]:
     """Name in a script's header → key."""
     found = {name: of_task(name, ref.id) for name in _OF_TASK}

@@ -12,6 +12,9 @@ import redis
 from django.core.management import call_command
 from ulid import ULID
 
+from exports import service
+from exports.contracts import Principal, Right
+from exports.errors import TaskUnknown
 from tests import pipeline
 from tests.databases import OrdersDatabase, utc
 
@@ -137,3 +140,16 @@ def test_a_finished_file_past_its_time_goes(settled: Path, redis_db: redis.Redis
     redis_db.zadd("export:cleanup", {member: 0})
     assert purge()["expired"] == {"spool": [], "store": [task_id]}
     assert not (settled / "files" / task_id).exists()
+
+
+def test_a_forgotten_task_leaves_no_key_and_no_file(settled: Path, redis_db: redis.Redis) -> None:
+    before = set(redis_db.keys("export:*"))
+    task_id = pipeline.submit(DAY, DAY)
+    with pytest.raises(ValueError, match="queued"):
+        service.forget(task_id, principal=pipeline.ANN)
+    pipeline.work(task_id)
+    with pytest.raises(TaskUnknown):
+        service.forget(task_id, principal=Principal("bob", frozenset({Right.SUBMIT, Right.VIEW})))
+    service.forget(task_id, principal=pipeline.ANN)
+    assert set(redis_db.keys("export:*")) - before <= {b"export:metrics", b"export:workers"}
+    assert list(settled.glob("*/exp_*")) == list((settled / "spool" / "tasks").iterdir()) == []
