@@ -9,13 +9,15 @@ PYTEST ?=
 KIND ?= exports.kinds.orders.OrdersKind
 ROUNDS ?= 3
 MUTANTS ?=
+MINUTES ?= 10
+SEED ?=
 
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/pip-compile --quiet --generate-hashes \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe
 SYSTEM_PACKAGES = mariadb-server chromium chromium-driver libreoffice-calc
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench mutants format system-packages requirements clean
+.PHONY: help demo test check bench mutants soak format system-packages requirements clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +39,9 @@ bench: $(VENV)/bench.stamp  ## the service and its peers in turn on the same ord
 
 mutants: $(VENV)/dev.stamp  ## put each seeded bug of tests/mutants into a copy and see that a test catches it (MUTANTS= for some)
 	$(BIN)/python -m tests.mutants $(MUTANTS)
+
+soak: $(VENV)/dev.stamp  ## random loads and faults on real processes for MINUTES; SEED= replays a run
+	$(BIN)/python -W ignore -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 format: $(VENV)/dev.stamp  ## write the code as the linter wants it
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,143 @@
+"""`python -m tests.soak --minutes N [--seed N] [--databases postgres,mariadb,sqlite]`
+
+First the tests of the marker `soak`, for at most half of the time; then loads and faults over each database in turn.
+Exit code 1 when a promise was broken; the folder of that run is then kept.
+"""
+
+import argparse
+import datetime as dt
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.soak import flatness
+from tests.soak.schedule import schedule
+from tests.soak.world import FIRST, World, opened
+
+ROOT = Path(__file__).resolve().parents[2]
+LOOK_EVERY_S = 0.25
+EXPORT_LIMIT_S = 30.0
+_NO_TESTS = 5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _arguments(arguments)
+    print(f"seed {given.seed}: repeat with make soak MINUTES={given.minutes:g} SEED={given.seed}", flush=True)
+    seconds = given.minutes * 60
+    sound = given.skip_tests or run_marked_tests(seconds / 2)
+    left_s = seconds if given.skip_tests else seconds / 2
+    for number, vendor in enumerate(given.databases):
+        sound &= soak(vendor, seed=given.seed + number, seconds=left_s / len(given.databases))
+    print("flat and whole" if sound else "BROKEN, see above", flush=True)
+    return 0 if sound else 1
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak")
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--databases", type=lambda text: text.split(","), default=databases())
+    parser.add_argument("--skip-tests", action="store_true", help="go to loads and faults at once")
+    return parser.parse_args(arguments)
+
+
+def databases() -> list[str]:
+    """Those that this machine has."""
+    return ["postgres", *(["mariadb"] if shutil.which("mariadbd") else []), "sqlite"]
+
+
+def run_marked_tests(limit_s: float) -> bool:
+    """The long runs of the fault suite; those that the time does not suffice for are left out."""
+    began = time.monotonic()
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "soak", f"--session-timeout={limit_s:.0f}", "tests"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    out_of_time = "session-timeout" in done.stdout and "\nFAILED " not in done.stdout
+    closing = next((line for line in reversed(done.stdout.splitlines()) if line.strip(" =!")), "")
+    print(f"tests of the marker soak ({time.monotonic() - began:.0f} s): {closing}", flush=True)
+    if done.returncode in (0, _NO_TESTS) or out_of_time:
+        return True
+    print(done.stdout[-8000:] + done.stderr[-2000:])
+    return False
+
+
+def soak(vendor: str, *, seed: int, seconds: float) -> bool:
+    """One run over one database; whether every promise was kept."""
+    folder = Path(tempfile.mkdtemp(prefix=f"exports-soak-{vendor}-"))
+    print(f"{vendor}, {seconds:.0f} s of loads and faults", flush=True)
+    with opened(folder, vendor=vendor) as world:
+        happened = disturb(world, seed=seed, seconds=seconds)
+        world.calm()
+        flatness.wait_until_quiet(world)
+        sizes = flatness.measure(world, lambda: export_in_peace(world))
+        flatness.check_growth(world, sizes)
+        flatness.wait_until_quiet(world)
+        report(world, happened, sizes)
+        kept = not world.ledger.violations
+    if kept:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        print(f"  logs, spool and files are kept in {folder}")
+    return kept
+
+
+def disturb(world: World, *, seed: int, seconds: float) -> Counter[str]:
+    """Loads and faults as the seed says; how often each happened."""
+    happened: Counter[str] = Counter()
+    events = schedule(seed, seconds=seconds)
+    began = looked = time.monotonic()
+    while events:
+        now = time.monotonic()
+        world.tick()
+        while events and events[0].at_s <= now - began:
+            event = events.pop(0)
+            happened[event.name] += world.happen(event)
+        if now - looked >= LOOK_EVERY_S:
+            looked = now
+            world.ledger.look()
+        time.sleep(0.02)
+    return happened
+
+
+def export_in_peace(world: World) -> None:
+    """One export of two days, to its end."""
+    known = len(world.ledger.tasks)
+    body = {"from": f"{FIRST}", "to": f"{FIRST + dt.timedelta(days=1)}", "format": ("csv", "xlsx")[known % 2]}
+    world.ledger.submit("ann", {"requestId": f"peace-{known}", **body})
+    deadline = time.monotonic() + EXPORT_LIMIT_S
+    while world.ledger.open:
+        if time.monotonic() >= deadline:
+            world.ledger.break_promise(f"an export in peace takes more than {EXPORT_LIMIT_S:.0f} s")
+            return
+        world.tick()
+        world.ledger.look()
+        time.sleep(0.05)
+
+
+def report(world: World, happened: Counter[str], sizes: dict[str, flatness.Size]) -> None:
+    """What was done, what came of it, and what was left, in numbers."""
+    counts, tasks = world.ledger.counts, world.ledger.tasks
+    print(f"  done to it     {_list(happened)}; {world.starts} processes were started")
+    print(f"  came of it     {len(tasks)} tasks of {counts.pop('submits', 0)} submits; {_list(counts)}")
+    worst = max(sizes.values(), key=lambda size: size.grown_mb)
+    print(
+        f"  memory         {max(size.mb for size in sizes.values()):.0f} MB the largest process, {worst.grown_mb:+.1f} MB the most growth over {flatness.BATCH} exports"
+    )
+    print(f"  descriptors    {max(size.grown_files for size in sizes.values()):+d} the most growth")
+    print(
+        f"  left behind    {len(flatness.leftovers(world))} in Redis, spool and store; {flatness.redis_bytes_a_task(world):,} bytes of Redis an ended task"
+    )
+    print(f"  broken         {len(world.ledger.violations)}", flush=True)
+
+
+def _list(counts: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.most_common())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
