@@ -119,10 +119,10 @@ def test_the_latest_quiet_days_with_enough_rows_are_chosen(desk: Path, sqlite_or
     numbers = itertools.count(1)
     for day, rows in days.items():
         sqlite_orders.insert({"id": next(numbers), "created_at": at.replace(day=day)} for _ in range(rows))
-    chosen = window.choose("orders", "ann", today=dt.date(2026, 9, 14))
+    chosen = window.choose("orders", today=dt.date(2026, 9, 14))
     assert (chosen.first_day, chosen.last_day, chosen.rows) == (dt.date(2026, 9, 3), dt.date(2026, 9, 4), 450)
     assert chosen.page_rows == 7
     with pytest.raises(window.NoWindow):
-        window.choose("orders", "ann", today=dt.date(2026, 9, 1))
+        window.choose("orders", today=dt.date(2026, 9, 1))
     with pytest.raises(window.NoWindow, match="hold 250 rows"):
-        window.given("orders", "ann", dt.date(2026, 9, 3), dt.date(2026, 9, 3))
+        window.given("orders", dt.date(2026, 9, 3), dt.date(2026, 9, 3))

@@ -137,6 +137,7 @@ def _too_much(size: Size) -> bool:
 
 
 def _sizes(world: World) -> dict[str, tuple[float, int]]:
+    world.tick()
     return {f"{member.group} {member.process.pid}": _size(member.process.pid) for member in world.members}
 
 

@@ -20,6 +20,7 @@ from exports import service
 from exports.management.base import Answer, ExportCommand
 from exports.messages import Language, Text
 
+_INTERRUPTED = 130
 _PASSED = Text("通过", "passed")
 _FAILED = Text("未通过", "FAILED")
 
@@ -60,9 +61,12 @@ class Command(ExportCommand):
         language = given["language"]
         kind, owner = given["kind"] or service.default_kind(), f"export_faults {uuid.uuid4().hex}"
         trials.refuse_others()
-        window = _window(kind, owner, given["first_day"], given["last_day"])
-        with _opened(kind, owner, window) as trial:
-            rows = _try_all(trial, given["only"])
+        window = _window(kind, given["first_day"], given["last_day"])
+        try:
+            with _opened(kind, owner, window) as trial:
+                rows = _try_all(trial, given["only"])
+        except KeyboardInterrupt:
+            raise SystemExit(_INTERRUPTED) from None
         rows.append(_cleaned(trial))
         heading = f"{kind} {window.first_day} … {window.last_day}, {window.rows:,} rows, pages of {window.page_rows}"
         data = {
@@ -75,10 +79,10 @@ class Command(ExportCommand):
         return Answer([heading, *(row.line(language) for row in rows)], data, done=all(row.passed for row in rows))
 
 
-def _window(kind: str, owner: str, first_day: dt.date | None, last_day: dt.date | None) -> windows.Window:
+def _window(kind: str, first_day: dt.date | None, last_day: dt.date | None) -> windows.Window:
     if first_day is None:
-        return windows.choose(kind, owner, today=dt.datetime.now(dt.UTC).date())
-    return windows.given(kind, owner, first_day, last_day or first_day)
+        return windows.choose(kind, today=dt.datetime.now(dt.UTC).date())
+    return windows.given(kind, first_day, last_day or first_day)
 
 
 @contextmanager
