@@ -8,6 +8,7 @@ import argparse
 import datetime as dt
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,8 @@ _NO_TESTS = 5
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _arguments(arguments)
+    # A run that is ended leaves no process behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"seed {given.seed}: repeat with make soak MINUTES={given.minutes:g} SEED={given.seed}", flush=True)
     began, seconds = time.monotonic(), given.minutes * 60
     sound = given.skip_tests or run_marked_tests(seconds / 2)

@@ -254,6 +254,7 @@ def _environment(redis_port: int, tokens: dict[str, str]) -> dict[str, str]:
     return {
         **{name: f"redis://127.0.0.1:{redis_port}/{number}" for name, number in urls.items()},
         "EXPORTS_TOKENS": json.dumps(listed),
+        "EXPORTS_SUPERVISOR_PID": str(os.getpid()),
     }
 
 
