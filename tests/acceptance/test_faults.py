@@ -21,6 +21,8 @@ from tests.databases import OrdersDatabase
 from tests.processes import Site
 
 ROOT = Path(__file__).resolve().parents[2]
+# A minute on two cores of one's own; they may be shared.
+pytestmark = pytest.mark.timeout(400)
 WINDOW = ("--from", "2026-09-01", "--to", "2026-09-06")
 
 
@@ -33,7 +35,7 @@ def try_faults(site: Site, *arguments: str, **environment: str) -> tuple[int, st
         capture_output=True,
         text=True,
         check=False,
-        timeout=170,
+        timeout=380,
     )
     return done.returncode, done.stdout, done.stderr
 

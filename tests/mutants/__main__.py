@@ -90,9 +90,10 @@ def run(tree: Path, tests: Sequence[str]) -> tuple[int | None, str]:
         try:
             code: int | None = process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
-            process.terminate()
-            process.wait()
             code = None
+        finally:
+            process.terminate()  # nothing, when it has ended
+            process.wait()
         output.seek(0)
         return code, output.read()
 
