@@ -45,9 +45,10 @@ def settle() -> str:
 
 
 def _disagreement() -> str:
-    known = store().known_identity()
     for name, root in roots().items():
         found = root.read_identity()
+        # After the root: whoever settles at the same moment writes the one of Redis first.
+        known = store().known_identity()
         if found and known is None:
             return f"Redis has no identity, but the {name} belongs to one: this Redis is empty or another one"
         if found and found != known:

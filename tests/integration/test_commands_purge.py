@@ -15,6 +15,8 @@ from ulid import ULID
 from exports import service
 from exports.contracts import Principal, Right
 from exports.errors import TaskUnknown
+from exports.pipeline import identity
+from exports.storage.spool import Spool
 from tests import pipeline
 from tests.databases import OrdersDatabase, utc
 
@@ -153,3 +155,17 @@ def test_a_forgotten_task_leaves_no_key_and_no_file(settled: Path, redis_db: red
     service.forget(task_id, principal=pipeline.ANN)
     assert set(redis_db.keys("export:*")) - before <= {b"export:metrics", b"export:workers"}
     assert list(settled.glob("*/exp_*")) == list((settled / "spool" / "tasks").iterdir()) == []
+
+
+@pytest.mark.usefixtures("desk")
+def test_two_processes_that_settle_at_the_same_moment_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, raced = Spool.read_identity, []
+
+    def read_after_another_has_settled(spool: Spool) -> str:
+        if not raced:
+            raced.append(True)
+            assert identity.settle() == ""
+        return read(spool)
+
+    monkeypatch.setattr(Spool, "read_identity", read_after_another_has_settled)
+    assert identity.settle() == ""
