@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 ROWS ?= 400000
 FORMAT ?= csv
 DATABASE ?= sqlite
+STORAGE ?= folder
 PYTEST ?=
 KIND ?= exports.kinds.orders.OrdersKind
 ROUNDS ?= 3
@@ -22,8 +23,8 @@ SYSTEM_PACKAGES = mariadb-server chromium chromium-driver libreoffice-calc
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/demo.stamp  ## start everything on this machine and export ROWS orders as FORMAT (csv, xlsx) from DATABASE (sqlite, postgres)
-	$(BIN)/python manage.py demo --rows $(ROWS) --format $(FORMAT) --database $(DATABASE)
+demo: $(VENV)/demo.stamp  ## start everything on this machine and export ROWS orders as FORMAT (csv, xlsx) from DATABASE (sqlite, postgres) to STORAGE (folder, s3)
+	$(BIN)/python manage.py demo --rows $(ROWS) --format $(FORMAT) --database $(DATABASE) --storage $(STORAGE)
 
 test: check  ## the checks and all tests; PYTEST="-k cancel" passes options on
 	$(BIN)/python -m pytest $(PYTEST)

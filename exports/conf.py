@@ -82,7 +82,26 @@ class Conf:
     spool_dir: Path = _setting(Path("var/spool"), "Folder of unfinished work; shared by the processes of one host")
     spool_sync: str = _setting("shard", "When segment bytes are forced to disk", choices=("page", "shard", "off"))
     spool_reserve_mb: int = _setting(256, "Free space that large exports leave for small ones", 0)
+    storage: str = _setting(
+        "folder", "Where finished files go: `folder` (`store_dir`) or `s3`", choices=("folder", "s3")
+    )
     store_dir: Path = _setting(Path("var/files"), "Folder of finished files")
+    s3_bucket: str = _setting("", "Bucket of finished files")
+    s3_prefix: str = _setting("", "What the keys in the bucket begin with, such as `exports`")
+    s3_endpoint_url: str = _setting(
+        "", "URL of an S3 that is not AWS; browsers are sent there for downloads. Empty: AWS"
+    )
+    s3_region: str = _setting("us-east-1", "Region of the bucket")
+    s3_addressing: str = _setting("auto", "Bucket in the host name or in the path", choices=("auto", "virtual", "path"))
+    s3_access_key: str = _setting("", "Access key; empty: boto3's own sources, such as the role of the host")
+    s3_secret_key: str = _secret("Secret of `s3_access_key`")
+    s3_encryption: str = _setting(
+        "bucket",
+        "Server-side encryption: the bucket's own, or one that is asked for",
+        choices=("bucket", "AES256", "aws:kms"),
+    )
+    s3_kms_key: str = _setting("", "KMS key of `aws:kms`; empty: the account's own")
+    s3_part_mb: int = _setting(8, "Size of a part; larger for files of more than 10,000 parts", 5, 64)
     state_days: int = _setting(7, "Days that a task is kept after its end, its requestId included", 1, 365)
     file_days: int = _setting(7, "Days that a file is kept; at most state_days", 1, 365)
 
@@ -142,8 +161,32 @@ def _check_together(conf: Conf) -> None:
         raise SettingInvalid("statement_timeout_ms", "must be less than page_deadline_ms")
     if not all(isinstance(delay, int) and delay >= 0 for delay in conf.retry_delays_ms):
         raise SettingInvalid("retry_delays_ms", "must be whole numbers of milliseconds")
+    _check_storage(conf)
     if not conf.kinds:
         raise SettingInvalid("kinds", "must name at least one kind")
+
+
+def _check_storage(conf: Conf) -> None:
+    """Half a configuration would store files where nobody looks for them."""
+    if conf.storage == "s3" and not conf.s3_bucket:
+        raise SettingInvalid("s3_bucket", "is needed with storage 's3'")
+    if conf.storage == "folder":
+        for spec in fields(Conf):
+            if spec.name.startswith("s3_") and getattr(conf, spec.name) != spec.default:
+                raise SettingInvalid("storage", f"must be 's3' where {spec.name} is set")
+    _check_s3(conf)
+
+
+def _check_s3(conf: Conf) -> None:
+    if bool(conf.s3_access_key) != bool(conf.s3_secret_key):
+        missing = "s3_secret_key" if conf.s3_access_key else "s3_access_key"
+        raise SettingInvalid(missing, "is needed: access key and secret belong together")
+    if conf.s3_kms_key and conf.s3_encryption != "aws:kms":
+        raise SettingInvalid("s3_encryption", "must be 'aws:kms' where s3_kms_key is set")
+    if conf.s3_endpoint_url and not conf.s3_endpoint_url.startswith(("https://", "http://")):
+        raise SettingInvalid("s3_endpoint_url", "must be an http:// or https:// URL")
+    if conf.s3_prefix.startswith("/") or conf.s3_prefix.endswith("/"):
+        raise SettingInvalid("s3_prefix", "must not begin or end with a slash")
 
 
 def load(values: Mapping[str, Any]) -> Conf:

@@ -264,6 +264,27 @@ class CommittedSegment:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredPart:
+    """What the store answered for a part (etag, without quotes), and the MD5 of its bytes, hex."""
+
+    etag: str
+    md5: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUpload:
+    """An upload in parts of `part_size` bytes that a store has begun under an id of its own.
+
+    sha256: of the whole artifact, hex; parts of other bytes must not be mixed with these.
+    """
+
+    key: str
+    sha256: str
+    upload_id: str
+    part_size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """Why a task failed, and where. page counts from 1; cursor: the last committed key."""
 

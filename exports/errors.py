@@ -130,8 +130,14 @@ class SegmentDamaged(StepFailed):
 
 
 class StoreUnavailable(StepFailed):
+    """part: which part of an upload failed, from 1; 0 for none."""
+
     code = "store_unavailable"
     retryable = True
+
+    def __init__(self, reason: str, *, part: int = 0) -> None:
+        super().__init__(reason)
+        self.part = part
 
 
 class StepBroken(StepFailed):

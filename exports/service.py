@@ -44,7 +44,11 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A finished file. read: (offset, length) → chunks."""
+    """A finished file. read: (offset, length) → chunks.
+
+    link: `Content-Disposition` → a URL that serves the file for a minute, never to be stored or logged; None where it
+    is to be streamed.
+    """
 
     file_name: str
     content_type: str
@@ -53,6 +57,7 @@ class Artifact:
     epoch: int
     trace_id: str
     read: Callable[[int, int], Iterator[bytes]]
+    link: Callable[[str], str | None]
 
 
 def default_kind() -> str:
@@ -249,6 +254,9 @@ def open_file(task_id: str, *, principal: Principal) -> Artifact:
         epoch=view.epoch,
         trace_id=view.trace_id,
         read=lambda offset, length: artifacts.read(view.object_key, offset, length),
+        link=lambda disposition: artifacts.link(
+            view.object_key, content_type=output.content_type, disposition=disposition
+        ),
     )
 
 

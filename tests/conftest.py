@@ -68,6 +68,12 @@ def mariadb() -> Iterator[services.MariaDB]:
         yield service
 
 
+@pytest.fixture(scope="session")
+def s3() -> Iterator[services.S3]:
+    with running(services.start_s3) as service:
+        yield service
+
+
 @pytest.fixture
 def redis_db(valkey: services.Valkey) -> Iterator[redis.Redis]:
     """A client of database 1, flushed; `settings.EXPORTS["redis_url"]` names the same database."""
@@ -138,7 +144,7 @@ def desk(redis_db: redis.Redis, valkey: services.Valkey, tmp_path: Path) -> Iter
     for faults in (flaky.before_read, flaky.before_plan, flaky.before_recount, flaky.reads):
         faults.clear()
     with exports_settings(
-        kinds=("tests.kinds.FlakyOrders", "tests.kinds.WordsKind"),
+        kinds=("tests.kinds.FlakyOrders", "tests.kinds.WordsKind", "tests.kinds.BulkKind"),
         spool_dir=tmp_path / "spool",
         store_dir=tmp_path / "files",
         spool_reserve_mb=0,

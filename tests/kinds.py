@@ -51,6 +51,44 @@ class WordsKind:
         self.released.append(task_id)
 
 
+class BulkKind(WordsKind):
+    """Few rows and many bytes: 11 MB of CSV in four shards, which take three parts of 5 MiB."""
+
+    name = "bulk"
+    columns: Sequence[Column] = (
+        Column("number", "号", "Number", CellType.INTEGER),
+        Column("text", "文", "Text", CellType.TEXT),
+    )
+    version: ClassVar[list[str]] = ["v1"]
+    """Stands in every row: other versions are other bytes."""
+    rows = 92
+
+    def shard_ids(self, request: ExportRequest) -> list[str]:
+        return ["a", "b", "c", "d"]
+
+    def plan_shard(self, request: ExportRequest, snapshot: Snapshot, shard_id: str) -> Shard:
+        return Shard(shard_id, shard_id, "", self.rows)
+
+    def read(self, shard: Shard, cursor: str, limit: int, form: TimeForm, masked: frozenset[str]) -> Block:
+        first = int(cursor or 0) + 1
+        numbers = range(first, min(first + min(limit, 50), self.rows + 1))
+        rows = [CELL.join([b"%d" % number, self._text(shard.id, number)]) for number in numbers]
+        return Block(ROW.join(rows), len(rows), str(numbers[-1]) if numbers else "")
+
+    def _text(self, shard_id: str, number: int) -> bytes:
+        line = f"{self.version[0]} {shard_id} {number} ".encode()
+        return (line * 6000)[:30_000]
+
+    def file_stem(self, request: ExportRequest) -> str:
+        return "bulk"
+
+
+class LargeBulkKind(BulkKind):
+    """61 MB of CSV: twelve parts of 5 MiB."""
+
+    rows = 510
+
+
 Fault = Callable[[Shard, str, int], None]
 
 

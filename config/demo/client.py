@@ -6,10 +6,11 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from config.demo.place import DemoError
 
@@ -50,14 +51,15 @@ class Api:
     def download(self, url: str, folder: Path, *, name: str) -> Path:
         """The finished file below `folder`, under its own name."""
         path = folder / Path(name).name
-        connection = http.client.HTTPConnection(self.host, timeout=60)
-        connection.request("GET", _path(url))
-        response = connection.getresponse()
-        if response.status != http.client.OK:
-            raise DemoError(f"download: {response.status} {response.read(500)!r}")
-        with path.open("wb") as file:
+        connection, response = _get(self.host, _path(url))
+        if response.status == http.client.FOUND:
+            connection.close()
+            elsewhere = urlsplit(response.headers["Location"])
+            connection, response = _get(elsewhere.netloc, f"{elsewhere.path}?{elsewhere.query}")
+        with closing(connection), path.open("wb") as file:
+            if response.status != http.client.OK:
+                raise DemoError(f"download: {response.status} {response.read(500)!r}")
             shutil.copyfileobj(response, file, _CHUNK)
-        connection.close()
         return path
 
     def _patiently(self, method: str, path: str, body: Answer | None = None) -> Answer:
@@ -91,6 +93,12 @@ class Api:
     def _pause(self, seconds: float) -> None:
         self.between()
         time.sleep(seconds)
+
+
+def _get(host: str, target: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    connection = http.client.HTTPConnection(host, timeout=60)
+    connection.request("GET", target)
+    return connection, connection.getresponse()
 
 
 def _path(url: str) -> str:

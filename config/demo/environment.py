@@ -7,7 +7,14 @@ from config.demo.place import Passwords, Place, write_private
 
 
 def variables(
-    place: Place, *, passwords: Passwords, valkey_url: str, database_url: str, web_bind: str, rows: int
+    place: Place,
+    *,
+    passwords: Passwords,
+    valkey_url: str,
+    database_url: str,
+    store: Mapping[str, str],
+    web_bind: str,
+    rows: int,
 ) -> dict[str, str]:
     """Without authentication, which this product allows on loopback only, and there only for a demo."""
     return {
@@ -18,7 +25,7 @@ def variables(
         "EXPORTS_REDIS_URL": f"{valkey_url}/1",
         "EXPORTS_CACHE_URL": f"{valkey_url}/2",
         "EXPORTS_SPOOL_DIR": str(place.root / "spool"),
-        "EXPORTS_STORE_DIR": str(place.root / "files"),
+        **store,
         "EXPORTS_AUTH": "none",
         "EXPORTS_LOOPBACK_DEMO": "yes",
         "EXPORTS_WEB_BIND": web_bind,

@@ -23,6 +23,7 @@ class Passwords:
     valkey: str
     owner: str
     reader: str
+    storage: str
 
 
 class Place:
@@ -36,10 +37,11 @@ class Place:
     def passwords(self) -> Passwords:
         """The servers' passwords and the key of the download links; the same at every start."""
         path = self.root / "passwords.json"
-        if not path.exists():
-            made = {name: secrets.token_hex(32) for name in Passwords.__slots__}
-            write_private(path, json.dumps(made))
-        return Passwords(**json.loads(path.read_text("ascii")))
+        kept = json.loads(path.read_text("ascii")) if path.exists() else {}
+        missing = {name: secrets.token_hex(32) for name in Passwords.__slots__ if name not in kept}
+        if missing:
+            write_private(path, json.dumps(kept | missing))
+        return Passwords(**kept, **missing)
 
     def pid_file(self, name: str) -> Path:
         return self.root / "run" / f"{name}.pid"

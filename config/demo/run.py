@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from config.demo import environment, file_check, orders, servers
+from config.demo import environment, file_check, object_store, orders, servers
 from config.demo.client import Api
 from config.demo.place import DemoError, Place
 from config.demo.processes import Supervisor
@@ -29,6 +29,7 @@ class Options:
     days: int
     format: str
     database: str
+    storage: str
     port: int
     data: Path
 
@@ -87,6 +88,7 @@ def _start(options: Options, place: Place, supervisor: Supervisor, screen: Scree
         passwords=passwords,
         valkey_url=valkey_url,
         database_url=database_url,
+        store=_store(options, place, supervisor),
         web_bind=bind,
         rows=options.rows,
     )
@@ -108,6 +110,13 @@ def _database_url(
     passwords = place.passwords()
     port = servers.start_postgres(place, supervisor, passwords=passwords)
     return orders.postgres_url(port, wanted, passwords=passwords, remade=remade)
+
+
+def _store(options: Options, place: Place, supervisor: Supervisor) -> dict[str, str]:
+    """The variables that name the store; the server is started behind `forget_tasks`, which removes its files."""
+    if options.storage == "folder":
+        return {"EXPORTS_STORE_DIR": str(place.root / "files")}
+    return object_store.start(place, supervisor, passwords=place.passwords())
 
 
 def _start_product(supervisor: Supervisor, values: dict[str, str]) -> None:
@@ -161,6 +170,7 @@ class Result:
     rows_per_second: float
     format: str
     database: str
+    storage: str
     task_id: str
     bytes: int
     sha256: str
@@ -194,6 +204,7 @@ def export(running: Running, options: Options, screen: Screen) -> Result:
         rows_per_second=round(rows / seconds),
         format=options.format,
         database=options.database,
+        storage=options.storage,
         task_id=accepted["taskId"],
         bytes=file.stat().st_size,
         sha256=task["sha256"],

@@ -60,7 +60,7 @@ def forget_tasks(place: Place, valkey_url: str) -> None:
 
     with redis.Redis.from_url(valkey_url) as client:
         client.flushall()
-    for name in ("spool", "files"):
+    for name in ("spool", "files", "objects"):
         shutil.rmtree(place.root / name, ignore_errors=True)
 
 

@@ -1,11 +1,11 @@
-"""The file of a task: whole or one range, by link or by identity."""
+"""The file of a task: whole or one range, by link or by identity; from here, or by way of a link of the store."""
 
 import base64
 from collections.abc import Iterator
 from typing import ClassVar
 from urllib.parse import quote
 
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -42,6 +42,9 @@ class Download(ApiView):
         responses={
             (200, "application/octet-stream"): OpenApiTypes.BINARY,
             (206, "application/octet-stream"): OpenApiTypes.BINARY,
+            302: OpenApiResponse(
+                description="The file lies in an object store: `Location` serves it for a minute, and needs no credentials."
+            ),
             304: OpenApiResponse(description="Not changed since the ETag that was sent."),
             **shapes.refusals(404, 409, 410, 416, 503),
         },
@@ -54,6 +57,9 @@ class Download(ApiView):
         span = _asked(request, artifact, etag=etag)
         facts = {"epoch": artifact.epoch, "offset": span.offset if span else 0}
         audit.record(request, "download", task_id=task_id, trace_id=artifact.trace_id, **facts)
+        link = artifact.link(disposition(artifact.file_name))
+        if link is not None:
+            return _private(HttpResponseRedirect(link))
         return _with_headers(_answer(artifact, span), artifact)
 
     @extend_schema(exclude=True)
@@ -106,6 +112,10 @@ def _with_headers(response: HttpResponseBase, artifact: service.Artifact) -> Htt
     response["Accept-Ranges"] = "bytes"
     response["Content-Disposition"] = disposition(artifact.file_name)
     response["Repr-Digest"] = f"sha-256=:{digest}:"  # of the whole file, also on a range: RFC 9530, section 3
+    return _private(response)
+
+
+def _private(response: HttpResponseBase) -> HttpResponseBase:
     response["Cache-Control"] = "private, no-store"
     response["Referrer-Policy"] = "no-referrer"
     return response

@@ -1,5 +1,6 @@
 """Diagnosis: is everything that the service needs there, and fit? Reads, and writes one empty probe to each place."""
 
+import hashlib
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from exports.contracts import Step
 from exports.errors import ExportError
 from exports.pipeline import hints, identity
 from exports.state.store import store
+from exports.storage.base import NoRecord, Source
 
 
 class Level(StrEnum):
@@ -90,7 +92,8 @@ def _spool() -> Iterator[Finding]:
 
 def _store() -> Iterator[Finding]:
     probe = f"doctor-{uuid.uuid4().hex}"
-    storage.artifacts().put(f"{probe}/probe", size=0, read=lambda _offset, _length: iter(()))
+    nothing = Source(0, hashlib.sha256().hexdigest(), lambda _offset, _length: iter(()))
+    storage.artifacts().put(f"{probe}/probe", nothing, record=NoRecord())
     storage.artifacts().delete(probe)
     yield Finding(Level.OK, "store", "writable")
 

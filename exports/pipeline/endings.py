@@ -44,7 +44,9 @@ def settle(task_id: str, request: ExportRequest, word: str, *, code: str = "") -
 
 
 def free(task_id: str, request: ExportRequest) -> None:
-    """Take away all that a task holds outside Redis. Doing it again is harmless."""
+    """Take away what a task holds in its kind and in the spool. Doing it again is harmless.
+
+    Objects in the store are left to the sweep: a store that hangs must hold up neither a cancel nor a reader.
+    """
     kinds.get(request.kind).release(task_id)
     storage.spool().remove(task_id)
-    storage.artifacts().delete(task_id)

@@ -23,6 +23,7 @@ from exports.errors import (
     SpoolFull,
     StateUnavailable,
     StepFailed,
+    StoreUnavailable,
     TaskStopped,
 )
 from exports.pipeline import endings, hints, workers
@@ -240,7 +241,7 @@ def _record(claim: Claim, error: Exception) -> None:
     if isinstance(error, SegmentDamaged):
         word = _reopen(claim, error.shard_ids)
     elif isinstance(error, StepFailed) and error.retryable and not isinstance(error, SpoolFull):
-        word = store().retry(claim, code)
+        word = store().retry(claim, code, part=error.part if isinstance(error, StoreUnavailable) else 0)
     else:
         word = store().fail(claim, code, retryable=isinstance(error, StepFailed) and error.retryable)
     _events.warning("step.failed", step=claim.name, code=code, answer=word, error=error)

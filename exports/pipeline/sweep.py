@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from exports import storage
 from exports.conf import conf
 from exports.contracts import State, Step, TaskView
-from exports.errors import SettingInvalid, StepFailed
+from exports.errors import SettingInvalid, StepFailed, StoreUnavailable
 from exports.pipeline import endings, hints, identity, workers
 from exports.state.keys import ref_of
 from exports.state.replies import Lease
@@ -21,6 +21,7 @@ from exports.telemetry import logs
 
 _events = logs.events(__name__)
 _HOUR_MS = 3_600_000
+_STORE_PAUSE_MS = 30_000
 _PROPOSALS = 100
 
 
@@ -143,8 +144,21 @@ def clean_up() -> None:
     """Free what ended tasks still hold, and forget the expired ones."""
     now_ms = store().now_ms()
     for task_id, owner in store().due_cleanups(now_ms):
-        with _tolerated("cleanup.failed"):
+        if not _try_clean_up(task_id, owner, now_ms):
+            break
+
+
+def _try_clean_up(task_id: str, owner: str, now_ms: int) -> bool:
+    """Whether to go on with others: a store that is away takes its time at each call, and leases wait for the sweep."""
+    away = False
+    with _tolerated("cleanup.failed"):
+        try:
             _clean_up(task_id, owner, now_ms)
+        except StoreUnavailable:
+            away = True
+            store().settle_cleanup(task_id, owner, due_ms=now_ms + _STORE_PAUSE_MS)
+            raise
+    return not away
 
 
 @contextmanager
@@ -171,22 +185,20 @@ def _clean_up(task_id: str, owner: str, now_ms: int) -> None:
 def _free_ended(view: TaskView) -> None:
     if view.state is State.CANCELLED:
         endings.free(view.task_id, view.request)
+        storage.artifacts().delete(view.task_id)
     elif view.state is State.SUCCEEDED:
         storage.spool().remove(view.task_id)
         expires_at = endings.file_expires_at(view)
-        if expires_at is not None and expires_at <= view.read_at:
-            storage.artifacts().delete(view.task_id)
-        else:
-            # An upload of an earlier run may have come to its object, but not to its end.
-            storage.artifacts().keep_only(view.object_key)
+        expired = expires_at is not None and expires_at <= view.read_at
+        storage.artifacts().delete(view.task_id, keep="" if expired else view.object_key)
 
 
 def _next_cleanup_ms(view: TaskView, now_ms: int) -> int | None:
-    """When to look again: a task's last holders may still write for a while; a file expires before its task."""
+    """When to look again: the last holder of a task may still write for a while; a file expires before its task."""
     if view.finished_at is None or view.expires_at is None:
         return None
     ended_ms = _ms(view.finished_at)
-    times = [ended_ms + conf().lease_ms, ended_ms + _HOUR_MS] if view.state is not State.FAILED else []
+    times = [] if view.state is State.FAILED else [ended_ms + conf().lease_ms, ended_ms + _HOUR_MS]
     expires_at = endings.file_expires_at(view)
     times += [_ms(expires_at)] if expires_at else []
     return min((time for time in times if time > now_ms), default=_ms(view.expires_at) + 1)

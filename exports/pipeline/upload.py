@@ -4,19 +4,19 @@ A store that fails is tried again after 1, 4 and 16 s, then the task fails in ph
 A segment that turns out damaged sends the task back to render.
 """
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import dramatiq
 
 from exports import storage
-from exports.contracts import Step
+from exports.contracts import OpenUpload, Step, StoredPart
 from exports.errors import SegmentDamaged
 from exports.pipeline import endings, steps
 from exports.pipeline.steps import Holding
 from exports.state.replies import Claim
 from exports.state.store import store
 from exports.storage import recipe as recipes
+from exports.storage.base import Source
 from exports.storage.recipe import Piece
 
 
@@ -26,16 +26,13 @@ def upload_task(held: Holding) -> None:
     recipe = storage.spool().read_recipe(claim.ref.id, sha256=claim.sha256)
 
     def read(offset: int, length: int) -> Iterator[bytes]:
-        digest = hashlib.sha256()
         for chunk in recipes.read(recipe, offset, length, read_segment=lambda piece: _segment(claim, piece)):
             held.check()
-            digest.update(chunk)
             yield chunk
-        if length == recipe.size and digest.hexdigest() != recipe.sha256:
-            raise SegmentDamaged(())
 
-    storage.artifacts().put(claim.object_key, size=recipe.size, read=read)
-    # A cancel that came first takes the artifact away again.
+    source = Source(recipe.size, recipe.sha256, read)
+    storage.artifacts().put(claim.object_key, source, record=ClaimedParts(held))
+    # Where a cancel came first, the sweep takes the artifact away again.
     endings.settle(claim.ref.id, claim.request, store().publish(claim))
 
 
@@ -44,6 +41,25 @@ def _segment(claim: Claim, piece: Piece) -> Iterator[bytes]:
         yield from storage.spool().read(claim.ref.id, piece)
     except (OSError, EOFError) as error:
         raise SegmentDamaged(()) from error
+
+
+class ClaimedParts:
+    """The parts of an upload, recorded under the claim that holds it. Raises, all methods: LeaseLost, TaskStopped."""
+
+    def __init__(self, held: Holding) -> None:
+        self._held = held
+
+    def check(self) -> None:
+        self._held.renew()
+
+    def begun(self) -> tuple[OpenUpload, Mapping[int, StoredPart]] | None:
+        return store().upload(self._held.claim.ref.id)
+
+    def begin(self, upload: OpenUpload) -> None:
+        self._held.hear(store().begin_upload(self._held.claim, upload))
+
+    def add(self, upload: OpenUpload, number: int, part: StoredPart) -> None:
+        self._held.hear(store().record_part(self._held.claim, upload, number=number, part=part))
 
 
 @dramatiq.actor(actor_name=Step.UPLOAD, queue_name="finish")

@@ -20,6 +20,8 @@ TRANSITIONS: Mapping[str, Mapping[State, frozenset[State]]] = {
     "commit_page": {State.RUNNING: _RUN},
     "finish_shard": {State.RUNNING: _RUN},
     "write_recipe": {State.RUNNING: _RUN},
+    "begin_upload": {State.RUNNING: _RUN},
+    "record_part": {State.RUNNING: _RUN},
     "retry_step": {State.RUNNING: _ENDING},
     "halve_page": {State.RUNNING: _ENDING},
     "reopen_shard": {State.RUNNING: _ENDING},

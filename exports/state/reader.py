@@ -4,7 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from exports.contracts import CommittedSegment, Event, ExportRequest, Format, ShardView, State, Step, TaskView
+from exports.contracts import (
+    CommittedSegment,
+    Event,
+    ExportRequest,
+    Format,
+    OpenUpload,
+    ShardView,
+    State,
+    Step,
+    StoredPart,
+    TaskView,
+)
 from exports.state import keys, replies
 from exports.state.connection import Connection, translated
 from exports.state.keys import TaskRef
@@ -79,6 +90,12 @@ class Reader(Connection):
             fence, length, crc, pages, rows, shard_id = text.split("|", 5)
             parsed.append(CommittedSegment(name, shard_id, int(fence), int(pages), int(rows), int(length), int(crc)))
         return sorted(parsed, key=lambda segment: segment.fence)
+
+    def upload(self, task_id: str) -> tuple[OpenUpload, dict[int, StoredPart]] | None:
+        """The upload in parts that was begun last, and its parts by their numbers."""
+        with translated():
+            found = cast(dict[str, str], self._redis.hgetall(keys.of_task("parts", task_id)))
+        return replies.upload_parts(found)
 
     def events(self, task_id: str) -> list[Event]:
         with translated():

@@ -11,11 +11,13 @@ from exports.contracts import (
     ExportRequest,
     Failure,
     Format,
+    OpenUpload,
     Phase,
     Recount,
     ShardView,
     State,
     Step,
+    StoredPart,
     TaskView,
     Warning,
 )
@@ -161,6 +163,19 @@ def claim(ref: TaskRef, step: Step, claim_id: str, reply: Sequence[str]) -> Clai
         traceparent=fields["traceparent"],
         starts_task=starts_task == "1",
     )
+
+
+def upload_text(upload: OpenUpload) -> str:
+    return f"{upload.part_size}|{upload.sha256}|{upload.key}|{upload.upload_id}"
+
+
+def upload_parts(fields: Mapping[str, str]) -> tuple[OpenUpload, dict[int, StoredPart]] | None:
+    """The upload that was begun, and its parts by their numbers; None when there is none."""
+    if "" not in fields:
+        return None
+    part_size, sha256, key, upload_id = fields[""].split("|", 3)
+    parts = {int(number): StoredPart(*text.rsplit("|", 1)) for number, text in fields.items() if number}
+    return OpenUpload(key, sha256, upload_id, int(part_size)), parts
 
 
 def warnings_text(warnings: Iterable[Warning]) -> str:

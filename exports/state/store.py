@@ -15,9 +15,11 @@ from exports.conf import conf
 from exports.contracts import (
     CommittedSegment,
     ExportRequest,
+    OpenUpload,
     Recount,
     Shard,
     Step,
+    StoredPart,
     Warning,
 )
 from exports.state import replies
@@ -131,11 +133,25 @@ class Store(Reader, Housekeeping):
             warnings=replies.warnings_text(warnings),
         )[0]
 
+    def begin_upload(self, claim: Claim, upload: OpenUpload) -> str:
+        return self._run("begin_upload", claim.ref, claim=claim.claim_id, upload=replies.upload_text(upload))[0]
+
+    def record_part(self, claim: Claim, upload: OpenUpload, *, number: int, part: StoredPart) -> str:
+        return self._run(
+            "record_part",
+            claim.ref,
+            claim=claim.claim_id,
+            upload=replies.upload_text(upload),
+            number=number,
+            part=f"{part.etag}|{part.md5}",
+        )[0]
+
     def publish(self, claim: Claim) -> str:
         return self._run("publish_task", claim.ref, claim=claim.claim_id)[0]
 
-    def retry(self, claim: Claim, code: str) -> str:
-        return self._held("retry_step", claim, code=code, delays=self._conf.retry_delays_ms)[0]
+    def retry(self, claim: Claim, code: str, *, part: int = 0) -> str:
+        """part: the one of an upload that failed, from 1."""
+        return self._held("retry_step", claim, code=code, part=part, delays=self._conf.retry_delays_ms)[0]
 
     def halve_page(self, claim: Claim, *, page_rows: int) -> tuple[str, int]:
         """The word, and the rows of a page from now on if it is `ok`. page_rows: the size that was too large."""

@@ -18,14 +18,20 @@ def spool() -> Spool:
     return Spool(conf().spool_dir, reserve_bytes=conf().spool_reserve_mb * _MIB)
 
 
+@functools.cache
 def artifacts() -> ArtifactStore:
     """The store of the settings in force."""
+    if conf().storage == "s3":
+        from exports.storage.s3 import S3Store  # boto3 takes 25 MB
+
+        return S3Store(conf())
     return FolderStore(conf().store_dir)
 
 
 def _forget(*, setting: str, **_: object) -> None:
     if setting == "EXPORTS":
         spool.cache_clear()
+        artifacts.cache_clear()
 
 
 setting_changed.connect(_forget)

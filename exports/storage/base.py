@@ -1,7 +1,69 @@
 """What a store of finished files is. One contract suite runs over every one of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol
+
+from exports.contracts import OpenUpload, StoredPart
+from exports.errors import SegmentDamaged
+from exports.storage.digest import Digest
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The bytes of one artifact. read: (offset, length) → chunks of any range, any number of times."""
+
+    size: int
+    sha256: str
+    read: Callable[[int, int], Iterator[bytes]]
+
+    def blocks(self, length: int) -> Iterator[bytes]:
+        """All bytes in order, `length` at a time and the rest at last.
+
+        Raises: SegmentDamaged behind the last block when the bytes are not those of `sha256`; whatever `read` raises.
+        """
+        with Digest() as digest:
+            for offset in range(0, self.size, length):
+                block = b"".join(self.read(offset, min(length, self.size - offset)))
+                digest.update(block)
+                yield block
+            if digest.hexdigest() != self.sha256:
+                raise SegmentDamaged(())
+
+
+class PartRecord(Protocol):
+    """Where a store that takes parts keeps what an upload needs to go on after a kill.
+
+    What `check`, `begin` and `add` raise ends the upload. `add` is called by several threads.
+    """
+
+    def check(self) -> None:
+        """Whether this process may still upload: one that may not must not abort its successor's."""
+
+    def begun(self) -> tuple[OpenUpload, Mapping[int, StoredPart]] | None:
+        """The upload that was begun last, and those of its parts that the store has taken."""
+
+    def begin(self, upload: OpenUpload) -> None:
+        """Keep this one instead; parts of an earlier one are forgotten."""
+
+    def add(self, upload: OpenUpload, number: int, part: StoredPart) -> None:
+        """Keep that the store has taken a part. number: from 1."""
+
+
+class NoRecord:
+    """Keeps nothing: an upload that is interrupted begins anew."""
+
+    def check(self) -> None:
+        pass
+
+    def begun(self) -> None:
+        return None
+
+    def begin(self, upload: OpenUpload) -> None:
+        pass
+
+    def add(self, upload: OpenUpload, number: int, part: StoredPart) -> None:
+        pass
 
 
 class ArtifactStore(Protocol):
@@ -10,8 +72,11 @@ class ArtifactStore(Protocol):
     Raises, all methods: StoreUnavailable when the store does not do what it is asked; it may later.
     """
 
-    def put(self, key: str, *, size: int, read: Callable[[int, int], Iterator[bytes]]) -> None:
-        """Make one object of exactly `size` bytes, all or nothing, replacing. read: (offset, length) → chunks."""
+    def put(self, key: str, source: Source, *, record: PartRecord) -> None:
+        """Make one object of exactly these bytes, all or nothing, replacing.
+
+        Raises: SegmentDamaged when the source does not have the bytes of its digest; what source and record raise.
+        """
 
     def read(self, key: str, offset: int, length: int) -> Iterator[bytes]:
         """Chunks of a range. Raises: FileNotFoundError when there is no such object."""
@@ -19,14 +84,17 @@ class ArtifactStore(Protocol):
     def size(self, key: str) -> int | None:
         """Bytes of an object; None when there is none."""
 
-    def delete(self, task_id: str) -> None:
-        """Remove every object of a task, finished or not. Nothing to remove is fine."""
+    def link(self, key: str, *, content_type: str, disposition: str) -> str | None:
+        """A URL under which the object may be read for a minute, without more; None where files are streamed.
 
-    def keep_only(self, key: str) -> None:
-        """Remove every other object of the key's task, finished or not. Nothing to remove is fine."""
+        Never to be stored or logged. disposition: the value of `Content-Disposition`.
+        """
+
+    def delete(self, task_id: str, *, keep: str = "") -> None:
+        """Remove every object of a task, finished or not, but the one with this key. Nothing to remove is fine."""
 
     def task_ids(self) -> list[str]:
-        """Ids of all tasks that have an object."""
+        """Ids of all tasks that have an object, finished or not."""
 
     def changed_at(self, task_id: str) -> float:
         """Unix time of the last change to a task's objects; 0 when it has none."""

@@ -2,12 +2,13 @@
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from exports.errors import StepBroken, StoreUnavailable
+from exports.errors import StoreUnavailable
 from exports.storage import roots
+from exports.storage.base import PartRecord, Source
 
 _CHUNK = 1 << 20
 
@@ -26,13 +27,13 @@ class FolderStore:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def put(self, key: str, *, size: int, read: Callable[[int, int], Iterator[bytes]]) -> None:
+    def put(self, key: str, source: Source, *, record: PartRecord) -> None:
         path = self._root / key
         with _translated():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}"
             try:
-                _write_all(temporary, read(0, size), size)
+                _write_all(temporary, source)
                 temporary.rename(path)
             finally:
                 temporary.unlink(missing_ok=True)
@@ -52,14 +53,16 @@ class FolderStore:
             return (self._root / key).stat().st_size
         return None
 
-    def delete(self, task_id: str) -> None:
-        with _translated():
-            roots.remove_folder(self._root / task_id)
+    def link(self, key: str, *, content_type: str, disposition: str) -> str | None:
+        return None
 
-    def keep_only(self, key: str) -> None:
-        kept = self._root / key
+    def delete(self, task_id: str, *, keep: str = "") -> None:
+        folder, kept = self._root / task_id, self._root / keep
         with _translated():
-            for path in kept.parent.glob("*"):
+            if not keep:
+                roots.remove_folder(folder)
+                return
+            for path in folder.glob("*"):
                 if path != kept:
                     path.unlink(missing_ok=True)
 
@@ -81,13 +84,11 @@ class FolderStore:
             roots.write_identity(self._root, identity)
 
 
-def _write_all(path: Path, chunks: Iterator[bytes], size: int) -> None:
-    """Write and force to disk. Raises: StepBroken when the chunks are not `size` bytes."""
-    written = 0
-    with path.open("xb", buffering=0) as file:
+def _write_all(path: Path, source: Source) -> None:
+    """Write and force to disk."""
+    with path.open("xb") as file:
         os.fchmod(file.fileno(), 0o600)
-        for chunk in chunks:
-            written += file.write(chunk)
-        if written != size:
-            raise StepBroken(f"{written} of {size} bytes")
+        for block in source.blocks(_CHUNK):
+            file.write(block)
+        file.flush()
         os.fsync(file.fileno())

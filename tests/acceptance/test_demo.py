@@ -218,3 +218,14 @@ def refused(folder: Path, *arguments: str) -> str:
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     return done.stderr
+
+
+def test_a_demo_stores_its_files_in_an_object_store_and_finds_them_again(tmp_path: Path) -> None:
+    with serving(tmp_path, "--rows", "2000", "--storage", "s3") as served:
+        task = served.wait(served.submit(output="csv"), succeeded)
+        assert rows_of(served, task) == 2000
+        assert "objects" in served.pids()
+        assert not (tmp_path / "files").exists()
+    with serving(tmp_path, "--rows", "2000", "--storage", "s3") as again:
+        assert rows_of(again, again.ask(f"/api/orders/export/{task['taskId']}")) == 2000
+    assert below(tmp_path) == []

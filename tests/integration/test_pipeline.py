@@ -472,6 +472,7 @@ def test_a_cancel_before_publish_leaves_no_file(sqlite_orders: OrdersDatabase, d
 
     plan.steps.run_slice(Step.UPLOAD, cancel_then_upload)
     assert pipeline.view(task_id).state is State.CANCELLED
+    sweep.clean_up()
     assert list((desk / "files").glob("*/*")) == []
     assert list((desk / "spool" / "tasks").iterdir()) == []
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from redis import Redis
 
-from exports.contracts import CommittedSegment, Drift, Recount, State, Step
+from exports.contracts import CommittedSegment, Drift, OpenUpload, Recount, State, Step, StoredPart
 from exports.state import keys, scripts
 from exports.state.keys import TaskRef
 from exports.state.machine import TRANSITIONS
@@ -15,6 +15,7 @@ from tests.integration.test_state_store import DIGEST, TRACE, claim, planned, re
 
 Act = Callable[[Store, TaskRef, Claim | None], object]
 
+UPLOAD = OpenUpload("exp_1/r1.csv", "s" * 64, "id", 8 << 20)
 NOBODY = "0" * 32
 
 
@@ -85,6 +86,8 @@ ACTS: dict[str, Act] = {
     ),
     "finish_shard": _on(lambda state, held: state.finish_shard(held, Recount(Drift.EXACT))),
     "write_recipe": _on(lambda state, held: state.write_recipe(held, size=1, sha256="s", object_key="k", warnings=[])),
+    "begin_upload": _on(lambda state, held: state.begin_upload(held, UPLOAD)),
+    "record_part": _on(lambda state, held: state.record_part(held, UPLOAD, number=1, part=StoredPart("e", "m"))),
     "retry_step": _on(lambda state, held: state.retry(held, "database_timeout")),
     "halve_page": _on(lambda state, held: state.halve_page(held, page_rows=2000)),
     "reopen_shard": _on(lambda state, held: state.reopen(held, ["a"])),
@@ -151,6 +154,8 @@ RUNNING = {
     "write_plan": _planning,
     "write_recipe": _rendering,
     "reopen_shard": _rendering,
+    "begin_upload": _uploading,
+    "record_part": _uploading,
     "publish_task": _uploading,
 }
 """How a running task is reached for a script that works on another step than a shard."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from config import env
+from exports import conf
 from exports.errors import SettingInvalid
 
 TOKENS = '[{"owner": "shop", "sha256": "00", "rights": ["export.view"]}]'
@@ -125,3 +126,32 @@ def test_dramatiq_finds_its_variables_set_before_its_import():
     )
     done = subprocess.run([sys.executable, "-c", code], env={"PATH": ""}, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "0", "100"]
+
+
+S3 = {"EXPORTS_STORAGE": "s3", "EXPORTS_S3_BUCKET": "files"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({"EXPORTS_STORAGE": "s3"}, "EXPORTS_S3_BUCKET"),
+        ({"EXPORTS_S3_BUCKET": "files"}, "EXPORTS_STORAGE"),
+        ({"EXPORTS_S3_ENDPOINT_URL": "https://s3.example.com"}, "EXPORTS_STORAGE"),
+        ({"EXPORTS_STORAGE": "disk"}, "EXPORTS_STORAGE"),
+        ({**S3, "EXPORTS_S3_ACCESS_KEY": "key"}, "EXPORTS_S3_SECRET_KEY"),
+        ({**S3, "EXPORTS_S3_SECRET_KEY": "secret"}, "EXPORTS_S3_ACCESS_KEY"),
+        ({**S3, "EXPORTS_S3_KMS_KEY": "key"}, "EXPORTS_S3_ENCRYPTION"),
+        ({**S3, "EXPORTS_S3_ENCRYPTION": "DES"}, "EXPORTS_S3_ENCRYPTION"),
+        ({**S3, "EXPORTS_S3_ENDPOINT_URL": "s3.example.com"}, "EXPORTS_S3_ENDPOINT_URL"),
+        ({**S3, "EXPORTS_S3_PREFIX": "/files"}, "EXPORTS_S3_PREFIX"),
+        ({**S3, "EXPORTS_S3_PART_MB": "4"}, "EXPORTS_S3_PART_MB"),
+    ],
+)
+def test_half_a_configuration_of_the_store_is_refused_with_the_name_of_what_is_wrong(variables, name):
+    assert refusal(**variables) == name
+
+
+def test_a_whole_configuration_of_the_store_is_read_and_its_secret_not_shown():
+    found = env.read({**S3, "EXPORTS_S3_ACCESS_KEY": "key", "EXPORTS_S3_SECRET_KEY": "hidden"})
+    assert found.exports["s3_secret_key"] == "hidden"
+    assert "hidden" not in repr(found) + repr(conf.load(found.exports))

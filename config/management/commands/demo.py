@@ -30,6 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--days", type=_number(1, 366), default=30, help="days they are spread over")
         parser.add_argument("--format", choices=["csv", "xlsx"], default="csv")
         parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
+        parser.add_argument("--storage", choices=["folder", "s3"], default="folder", help="where finished files go")
         parser.add_argument("--port", type=_number(0, 65_535), default=8000, help="of the web process; 0: a free one")
         parser.add_argument("--data", type=Path, default=Path("demo-data"), help="folder of everything it makes")
         parser.add_argument("--serve", action="store_true", help="submit nothing and stay up until interrupted")

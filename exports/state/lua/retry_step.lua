@@ -5,6 +5,7 @@
 --   step      text    the step
 --   claim     text    the claim that holds it
 --   code      text    what went wrong
+--   part      count   the part of the upload that failed, from 1; 0 for none
 --   delays*   ms      pause before each further try
 -- USES
 --   endings
@@ -25,6 +26,10 @@ else
   redis.call('HSET', K.task, 'attempts_' .. A.step, int(attempts))
 end
 local delay = A.delays[attempts]
-if not delay then return {fail(A.step, A.code, '1', attempts, now)} end
+if not delay then
+  local word = fail(A.step, A.code, '1', attempts, now)
+  if A.part ~= '0' then redis.call('HSET', K.task, 'error_page', A.part) end
+  return {word}
+end
 note(now, 'retry', A.code .. ' ' .. A.step)
 return {put_back(A.step, now + tonumber(delay), now) or 'retry', delay}

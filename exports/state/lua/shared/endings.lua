@@ -4,7 +4,7 @@
 --   pending   zset    step -> earliest time (ms)
 --   segments  hash    segment -> committed part
 --   done      set     finished shards
---   parts     hash    parts of the upload
+--   parts     hash    '' -> the upload, part number -> part
 --   request   string  the requestId's task
 --   cleanup   zset    <task>|<owner digest> -> when to clean up (ms)
 --   notify    zset    task id -> ended (ms)

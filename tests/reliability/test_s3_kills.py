@@ -1,0 +1,142 @@
+"""kill -9 of workers in the middle of an upload to a real S3 server: one object, nothing lost, hardly anything sent twice, nothing signed kept."""
+
+import hashlib
+import threading
+import time
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests import services
+from tests.conftest import running as started
+from tests.processes import Site, running, wait_for
+from tests.s3_proxy import COMPLETE, CREATE, LOST_REQUEST, PART, Call, Fault, S3Proxy
+
+pytestmark = [pytest.mark.slow]
+
+PARTS = 12
+IN_FLIGHT = 4
+TAKEN = (0, 2, 1, 3, 0)
+"""How many parts the store takes before each kill; four more are on their way then."""
+
+
+class Gate:
+    """Lets so many parts through to the store and holds the others until it is opened; those are lost."""
+
+    def __init__(self) -> None:
+        self.held: list[Call] = []
+        self._left = 0
+        self._open = threading.Event()
+        self._lock = threading.Lock()
+
+    def allow(self, count: int) -> None:
+        self._left, self.held, self._open = count, [], threading.Event()
+
+    def open(self) -> None:
+        self._open.set()
+
+    def __call__(self, call: Call) -> Fault | None:
+        with self._lock:
+            if call.name != PART or self._left:
+                self._left -= call.name == PART
+                return None
+            self.held.append(call)
+            gate = self._open
+        gate.wait(60)
+        return LOST_REQUEST
+
+
+@contextmanager
+def site_over(s3: services.S3, proxy: S3Proxy, folder: Path, *, prefix: str) -> Iterator[Site]:
+    """A site whose tasks are 61 MB in twelve parts."""
+    settings = {name.upper(): str(value) for name, value in s3.settings(prefix=prefix, url=proxy.url).items()}
+    (folder / "valkey").mkdir()
+    with started(lambda _: services.start_valkey(folder / "valkey")) as valkey:
+        site = Site(
+            folder,
+            valkey=valkey,
+            database_url=f"sqlite:///{folder}/orders.sqlite3",
+            KINDS="tests.kinds.LargeBulkKind",
+            RETRY_DELAYS_MS="500,1000,4000",
+            **settings,
+        )
+        with running(site):
+            site.start_web()
+            yield site
+
+
+@pytest.fixture
+def proxy(s3: services.S3) -> Iterator[S3Proxy]:
+    found = S3Proxy(s3.port)
+    yield found
+    found.close()
+
+
+def test_five_kills_during_an_upload_cost_only_the_parts_that_were_on_their_way(
+    s3: services.S3, proxy: S3Proxy, tmp_path: Path
+) -> None:
+    prefix = f"kills/{uuid.uuid4().hex}"
+    proxy.decide = gate = Gate()
+    with site_over(s3, proxy, tmp_path, prefix=prefix) as site:
+        task_id = site.submit("2026-09-01", "2026-09-01")
+        site.start_worker("fast")
+        for count in TAKEN:
+            gate.allow(count)
+            worker = site.start_worker("lanes")
+            wait_for(lambda: len(gate.held) == IN_FLIGHT or _has_ended(site, task_id), limit_s=90)
+            assert len(gate.held) == IN_FLIGHT, (site.progress(task_id), proxy.calls)
+            worker.kill()
+            worker.wait()
+            gate.open()
+        assert proxy.count(COMPLETE) == 0
+        gate.allow(PARTS)
+        site.start_worker("lanes")
+        found = site.wait(task_id, limit_s=120)
+        assert found["state"] == "succeeded", found
+        assert set(proxy.parts()) == set(range(1, PARTS + 1))
+        assert len(proxy.parts()) == PARTS + len(TAKEN) * IN_FLIGHT
+        assert proxy.count(CREATE) == 1
+        objects = s3.objects(prefix)
+        objects.pop("identity")
+        assert list(objects.values()) == [found["fileSize"]]
+        assert s3.open_uploads(prefix) == []
+        link = f"http://127.0.0.1:{site.port}{found['downloadUrl']}"
+        with urllib.request.urlopen(link, timeout=60) as answer:
+            assert answer.url.startswith(proxy.url) and "X-Amz-Signature" in answer.url
+            assert hashlib.sha256(answer.read()).hexdigest() == found["sha256"]
+        for path in filter(Path.is_file, tmp_path.rglob("*")):
+            data = path.read_bytes()
+            assert b"X-Amz-Signature" not in data and s3.secret_key.encode() not in data, path
+
+
+def _has_ended(site: Site, task_id: str) -> bool:
+    return site.progress(task_id)["state"] not in ("queued", "running")
+
+
+def test_a_cancel_during_an_upload_ends_in_ten_seconds_though_the_store_hangs(
+    s3: services.S3, proxy: S3Proxy, tmp_path: Path
+) -> None:
+    prefix = f"cancel/{uuid.uuid4().hex}"
+    hung: list[Call] = []
+
+    def hang(call: Call) -> Fault | None:
+        if call.name != PART or call.number <= 3:
+            return None
+        hung.append(call)
+        return Fault(200, forward=True, wait_s=8)
+
+    proxy.decide = hang
+    with site_over(s3, proxy, tmp_path, prefix=prefix) as site:
+        site.start_workers()
+        task_id = site.submit("2026-09-01", "2026-09-01")
+        wait_for(lambda: bool(hung), limit_s=60)
+        before = time.monotonic()
+        assert site.cancel(task_id) == 202
+        assert site.wait(task_id, limit_s=20)["state"] == "cancelled"
+        assert time.monotonic() - before < 10
+        # The parts that hang arrive behind the end, and the store may take them.
+        wait_for(lambda: not s3.open_uploads(prefix) and s3.objects(prefix).keys() <= {"identity"}, limit_s=60)
