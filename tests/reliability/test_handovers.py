@@ -4,6 +4,7 @@ Each test is the narrowest one for a seeded bug of `tests/mutants`.
 """
 
 import fcntl
+import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from exports.errors import StateUnavailable
 from exports.pipeline import hints, plan, render, shard, steps, sweep, workers
 from exports.state.replies import Claim, NoClaim
 from exports.state.store import Store, store
+from exports.storage.base import NoRecord, Source
 from tests import pipeline
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc
@@ -150,7 +152,8 @@ def test_a_zombie_with_an_older_recipe_cannot_replace_the_published_file(orders:
         assert pipeline.work(task_id).state is State.SUCCEEDED
     published = pipeline.read_file(task_id)
     assert b"changed meanwhile" in published
-    storage.artifacts().put(late_keys[0], size=3, read=lambda offset, length: iter([b"old"]))
+    old = Source(size=3, sha256=hashlib.sha256(b"old").hexdigest(), read=lambda offset, length: iter([b"old"]))
+    storage.artifacts().put(late_keys[0], old, record=NoRecord())
     assert pipeline.read_file(task_id) == published
 
 
