@@ -1,28 +1,39 @@
 """Hints: messages that say "there is work of this class". Sent by name, so that no stage imports another for it.
 
-A hint is never the truth: a lost one is sent again by the sweep, a double one finds nothing to claim.
+A hint is never the truth: a lost one is sent again by the sweep, a double one finds nothing to claim. So no more
+wait than the workers can take, however many tasks do.
 """
 
 import dramatiq
 
 from exports.contracts import Step
+from exports.state.store import store
 from exports.telemetry import logs, trace
 
 _events = logs.events(__name__)
 
 QUEUES = {Step.PLAN: "plan", Step.SHARD: "shard", Step.RENDER: "finish", Step.UPLOAD: "finish"}
 """The queue of each class; the actor has the name of the class."""
+_FOR_EACH_WORKER = 2
+"""Hints of one class that may wait."""
 
 
 def send(step: Step, *, traceparent: str | None = None, count: int = 1) -> None:
-    """Wake up to `count` workers. Never raises: the sweep makes good for what is lost here."""
+    """Wake up to `count` workers, unless enough hints wait already.
+
+    Never raises: the sweep makes good for what is lost here.
+    """
     options = {"traceparent": traceparent or trace.current.get()}
     try:
         broker = dramatiq.get_broker()
-        for _ in range(count):
+        for _ in range(min(count, _room(step))):
             broker.enqueue(dramatiq.Message(QUEUES[step], str(step), (), {}, dict(options)))
     except Exception as error:  # noqa: BLE001  the broker's own errors differ by version; none may fail a step
         _events.warning("hint.lost", step=str(step), error=error)
+
+
+def _room(step: Step) -> int:
+    return _FOR_EACH_WORKER * max(1, len(store().workers())) - waiting(step)
 
 
 def waiting(step: Step) -> int:

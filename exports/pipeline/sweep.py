@@ -130,14 +130,11 @@ def tell_ends() -> None:
 
 
 def top_up_hints() -> None:
-    """Send hints for what could be claimed, never more than two a worker."""
+    """Send hints for what could be claimed and has none."""
     now_ms = store().now_ms()
-    most = 2 * max(1, len(store().workers()))
     for step in Step:
-        tasks = store().next_tasks(step, _PROPOSALS)
-        missing = min(store().due_steps(step, tasks, now_ms), most) - (hints.waiting(step) if tasks else 0)
-        if missing > 0:
-            hints.send(step, count=missing)
+        if tasks := store().next_tasks(step, _PROPOSALS):
+            hints.send(step, count=store().due_steps(step, tasks, now_ms) - hints.waiting(step))
 
 
 def clean_up() -> None:

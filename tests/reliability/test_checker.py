@@ -1,4 +1,4 @@
-"""The checker tells each kind of damage: a sweep that finds nothing wrong has looked."""
+"""The sweeps' own instruments: the checker tells each kind of damage, and a question that fails is no finding."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +8,8 @@ import pytest
 from exports.contracts import Format, State
 from tests.reliability import checker
 from tests.reliability.conftest import undisturbed
-from tests.reliability.world import World
+from tests.reliability.failpoints import Calls, Mode, redis_calls
+from tests.reliability.world import World, is_settled
 
 
 def only_file(world: World) -> Path:
@@ -53,3 +54,15 @@ def test_the_checker_tells_a_line_of_the_log_that_is_missing(world: World) -> No
     expected = undisturbed(world, Format.CSV)
     world.log.open("w").close()
     assert checker.check(world, expected=expected, ends=State.SUCCEEDED) == ["I17: 1 × succeeded, told 0 times"]
+
+
+@pytest.mark.parametrize("mode", [Mode.ERROR, Mode.HANG, Mode.LOST])
+def test_a_worker_that_cannot_ask_whether_all_is_settled_goes_on(world: World, mode: Mode) -> None:
+    undisturbed(world, Format.CSV)
+    assert is_settled(world)
+    with redis_calls(asked := Calls()):
+        assert is_settled(world)
+    for at in range(1, asked.count + 1):
+        with redis_calls(Calls(at=at, mode=mode, lasting=True)):
+            assert not is_settled(world)
+        assert is_settled(world)

@@ -18,7 +18,7 @@ from exports import storage
 from exports.conf import conf
 from exports.contracts import CommittedSegment, Drift, Phase, Recount, State, Step
 from exports.errors import StateUnavailable
-from exports.pipeline import hints, plan, render, shard, steps, sweep, workers
+from exports.pipeline import hints, plan, render, shard, steps, sweep
 from exports.state.replies import Claim, NoClaim
 from exports.state.store import Store, store
 from exports.storage.base import NoRecord, Source
@@ -295,21 +295,34 @@ def test_a_lane_gives_its_step_back_before_it_calls_the_next(
     assert pipeline.view(task_id).processed == 20
 
 
-def test_sweeps_without_a_worker_pile_up_no_hints(orders: OrdersDatabase) -> None:
-    """Two for each worker process, and this process is one."""
-    for _ in range(20):
-        pipeline.submit(*DAYS)
-    workers.current().beat()
-    waiting = []
-    for _ in range(5):
+OTHERS = 3
+
+
+@pytest.mark.parametrize("tasks", [200, pytest.param(10_000, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])])
+def test_hints_stay_few_however_many_tasks_wait(orders: OrdersDatabase, tasks: int) -> None:
+    """Two of a class for each worker, of which this process is one, through all sweeps of ten minutes; none is taken."""
+    enough = 2 * (OTHERS + 1)
+    most = 0
+
+    def look() -> None:
+        nonlocal most
+        for number in range(OTHERS):
+            store().beat(f"host:{number}", "lanes", busy=True)
+        most = max(most, *(hints.waiting(step) for step in Step))
+
+    with small_pages():
+        for _ in range(tasks):
+            pipeline.submit(*DAYS)
+            look()
+        while store().in_state(State.QUEUED):
+            steps.run_slice(Step.PLAN, lambda held: look() or plan.plan_task(held))  # type: ignore[func-returns-value]
+    for _ in range(120):
         sweep.top_up_hints()
-        waiting.append(hints.waiting(Step.PLAN))
-    # Each submit has sent its own.
-    assert waiting == [20] * 5
+        look()
+    assert most == enough
     drain_hints()
-    for _ in range(5):
-        sweep.top_up_hints()
-    assert hints.waiting(Step.PLAN) == 2
+    sweep.top_up_hints()
+    assert {step: hints.waiting(step) for step in Step} == dict.fromkeys(Step, 0) | {Step.SHARD: enough}
 
 
 def drain_hints() -> None:

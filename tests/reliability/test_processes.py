@@ -6,17 +6,21 @@ What is random is seeded by pytest-randomly: `--randomly-seed=N` plays a failure
 import json
 import random
 import signal
+import statistics
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 import psycopg
 import pytest
+import redis
 
 from tests import services
 from tests.processes import wait_for
 from tests.reliability.installation import (
     DATABASE,
     GROUPS,
+    PATIENT,
     READER,
     ROWS,
     WINDOW,
@@ -28,13 +32,15 @@ from tests.reliability.installation import (
     stopped,
 )
 
+WATCHED = "tests.reliability.watched.WatchedOrders"
 PATIENCE_S = 10
 """A client of Redis waits for 5 s, twice."""
+CANCEL_S = 10
 
 
 @pytest.fixture(scope="module")
 def home(orders_url: str) -> Iterator[Installation]:
-    with installation(database_url=orders_url, STATEMENT_TIMEOUT_MS="1000") as site:
+    with installation(database_url=orders_url, KINDS=WATCHED, STATEMENT_TIMEOUT_MS="1000") as site:
         site.start([*GROUPS, "lanes"])
         yield site
 
@@ -71,6 +77,53 @@ def kill(home: Installation) -> None:
         home.roles[victim].kill()
         home.roles[victim].wait()
         home.revive()
+
+
+def test_a_kill_of_every_worker_costs_at_most_one_page_a_lane(home: Installation) -> None:
+    task_id = home.submit_slow()
+    kills = 0
+    for _ in range(3):
+        before = len(home.events("page.read", task_id))
+        for process in home.workers():
+            process.kill()
+            process.wait()
+        home.revive()
+        kills += len(home.workers("lanes"))
+        wait_for(lambda before=before: len(home.events("page.read", task_id)) > before + 5)  # type: ignore[misc]
+    home.check(task_id)
+    reads = Counter((line["shardId"], line["cursor"]) for line in home.events("page.read", task_id))
+    print(f"{reads.total() - len(reads)} pages read twice after {kills} lanes were killed")  # noqa: T201  # a figure
+    assert len(reads) >= ROWS / int(PATIENT["PAGE_ROWS"])
+    assert reads.total() - len(reads) <= kills
+
+
+@pytest.mark.parametrize("moments", [24, pytest.param(500, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
+def test_a_cancel_at_any_moment_is_soon_done_and_nothing_is_claimed_after_it(home: Installation, moments: int) -> None:
+    took: list[float] = []
+    claims: dict[str, int] = {}
+    while len(took) < moments:
+        task_id = home.submit(*WINDOW, random.choice(["csv", "xlsx"]))
+        time.sleep(random.uniform(0, 2))
+        began = time.monotonic()
+        if home.cancel(task_id) == 409:
+            home.check(task_id)
+            continue
+        claims[task_id] = claimed(home, task_id)
+        while home.state(task_id) != "cancelled":
+            assert time.monotonic() - began < CANCEL_S
+            time.sleep(0.01)
+        took.append(time.monotonic() - began)
+    print(f"{moments} cancels: median {statistics.median(took):.2f} s, at most {max(took):.2f} s")  # noqa: T201  # a figure
+    assert statistics.median(took) <= 1
+    assert {task_id: claimed(home, task_id) for task_id in claims} == claims
+    for folder in (home.folder / "spool" / "tasks", home.folder / "files"):
+        wait_for(lambda folder=folder: claims.keys().isdisjoint(path.name for path in folder.iterdir()))  # type: ignore[misc]
+
+
+def claimed(home: Installation, task_id: str) -> int:
+    """How often steps of the task were claimed: each claim has the next fence."""
+    with redis.Redis.from_url(home.valkey.url(1)) as client:
+        return int(client.hget(f"export:task:{task_id}", "fence") or 0)
 
 
 @pytest.mark.parametrize("road", ["redis", "database"])

@@ -237,12 +237,13 @@ def guarded(call: Callable[[], object]) -> None:
 
 
 def is_settled(world: World) -> bool:
-    """Whether the task has ended, and nothing is due any more."""
+    """Whether the task has ended, and nothing is due any more; asked by the product's own calls, which may fail."""
     try:
         view = world.view()
         if view is None or not view.state.ended:
             return False
-        return not store().due_cleanups(store().now_ms()) and not world.state.zcard("export:notify")
+        now_ms = store().now_ms()
+        return not store().due_cleanups(now_ms) and not store().untold(now_ms)
     except ExportError:
         return False
 
