@@ -18,10 +18,11 @@ from exports.errors import (
     TaskUnknown,
     WindowTooLong,
 )
-from exports.pipeline import diagnosis, endings, hints, manifest, purging, sweep, workers
+from exports.pipeline import diagnosis, endings, hints, manifest, purging, sweep, verifying, workers
 from exports.pipeline.diagnosis import Finding
 from exports.pipeline.purging import Purged
 from exports.pipeline.specification import specify
+from exports.pipeline.verifying import Proof
 from exports.state.keys import ref_of
 from exports.state.store import Counters, store
 from exports.telemetry import logs, trace
@@ -264,6 +265,15 @@ def read_manifest(task_id: str, *, principal: Principal) -> bytes:
     if size is None:
         raise _lost(view, key)
     return b"".join(storage.artifacts().read(key, 0, size))
+
+
+def verify(task_id: str, *, principal: Principal) -> Proof:
+    """Whether a finished file agrees with its manifest and the database. Reads all of it.
+
+    Raises: StepBroken for a damaged manifest, SourceUnavailable, StoreUnavailable; as `open_file`.
+    """
+    text = read_manifest(task_id, principal=principal)
+    return verifying.verify(_read_succeeded(task_id, principal=principal), text)
 
 
 def _read_succeeded(task_id: str, *, principal: Principal) -> TaskView:
