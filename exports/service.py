@@ -18,10 +18,11 @@ from exports.errors import (
     TaskUnknown,
     WindowTooLong,
 )
-from exports.pipeline import diagnosis, endings, hints, purging, sweep, workers
+from exports.pipeline import diagnosis, endings, hints, manifest, purging, sweep, verifying, workers
 from exports.pipeline.diagnosis import Finding
 from exports.pipeline.purging import Purged
 from exports.pipeline.specification import specify
+from exports.pipeline.verifying import Proof
 from exports.state.keys import ref_of
 from exports.state.store import Counters, store
 from exports.telemetry import logs, trace
@@ -237,14 +238,10 @@ def open_file(task_id: str, *, principal: Principal) -> Artifact:
 
     Raises: StateConflict `file_not_ready`, TaskGone when the file is kept no longer; as `read_task`.
     """
-    view = read_task(task_id, principal=principal)
-    if view.state is not State.SUCCEEDED:
-        raise StateConflict("file_not_ready", view.state)
+    view = _read_succeeded(task_id, principal=principal)
     artifacts = storage.artifacts()
     if artifacts.size(view.object_key) != view.file_size or view.file_size is None:
-        if keeps_file(view):
-            _events.error("file.lost", taskId=task_id, traceId=view.trace_id, objectKey=view.object_key)
-        raise TaskGone("the file is kept no longer")
+        raise _lost(view, view.object_key)
     output = formats.get(view.request.format)
     return Artifact(
         file_name=view.file_name,
@@ -258,6 +255,39 @@ def open_file(task_id: str, *, principal: Principal) -> Artifact:
             view.object_key, content_type=output.content_type, disposition=disposition
         ),
     )
+
+
+def read_manifest(task_id: str, *, principal: Principal) -> bytes:
+    """The manifest of a finished file: JSON, UTF-8. Raises as `open_file`."""
+    view = _read_succeeded(task_id, principal=principal)
+    key = manifest.key(view.object_key)
+    size = storage.artifacts().size(key)
+    if size is None:
+        raise _lost(view, key)
+    return b"".join(storage.artifacts().read(key, 0, size))
+
+
+def verify(task_id: str, *, principal: Principal) -> Proof:
+    """Whether a finished file agrees with its manifest and the database. Reads all of it.
+
+    Raises: StepBroken for a damaged manifest, SourceUnavailable, StoreUnavailable; as `open_file`.
+    """
+    text = read_manifest(task_id, principal=principal)
+    return verifying.verify(_read_succeeded(task_id, principal=principal), text)
+
+
+def _read_succeeded(task_id: str, *, principal: Principal) -> TaskView:
+    view = read_task(task_id, principal=principal)
+    if view.state is not State.SUCCEEDED:
+        raise StateConflict("file_not_ready", view.state)
+    return view
+
+
+def _lost(view: TaskView, object_key: str) -> TaskGone:
+    """An object that is not there, or not whole; before its time somebody must look."""
+    if keeps_file(view):
+        _events.error("file.lost", taskId=view.task_id, traceId=view.trace_id, objectKey=object_key)
+    return TaskGone("the file is kept no longer")
 
 
 def keeps_file(view: TaskView) -> bool:

@@ -44,6 +44,9 @@ class WordsKind:
     def recount(self, shard: Shard, snapshot: Snapshot) -> Recount:
         return Recount(Drift.EXACT)
 
+    def keys(self, shard: Shard) -> tuple[str, str] | None:
+        return "", ""
+
     def file_stem(self, request: ExportRequest) -> str:
         return "words"
 

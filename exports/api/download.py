@@ -1,4 +1,4 @@
-"""The file of a task: whole or one range, by link or by identity; from here, or by way of a link of the store."""
+"""The file of a task, and its manifest. The file: whole or one range, by link or by identity; from here, or by way of a link of the store."""
 
 import base64
 from collections.abc import Iterator
@@ -69,6 +69,21 @@ class Download(ApiView):
         response = HttpResponse(content_type=artifact.content_type)
         response["Content-Length"] = str(artifact.size)
         return _with_headers(response, artifact)
+
+
+class Manifest(ApiView):
+    """What the file promises, what it holds and where: shards, windows, rows, digests. No cell of any row but keys."""
+
+    rights: ClassVar = {"GET": (Right.VIEW, Right.OPS_READ), "HEAD": (Right.VIEW, Right.OPS_READ)}
+
+    @extend_schema(
+        operation_id="manifest",
+        summary="The manifest of an export's file",
+        responses={200: OpenApiTypes.OBJECT, **shapes.refusals(404, 406, 409, 410, 503)},
+    )
+    def get(self, request: Request, task_id: str) -> HttpResponse:
+        proof = service.read_manifest(known_form(task_id), principal=principal_of(request))
+        return HttpResponse(proof, content_type="application/json")
 
 
 def _open(request: Request, task_id: str) -> service.Artifact:

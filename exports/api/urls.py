@@ -12,6 +12,7 @@ urlpatterns = [
     path(f"{_EXPORT}/<str:task_id>/cancel", tasks.Cancel.as_view(), name="cancel"),
     path(f"{_EXPORT}/<str:task_id>/rerun", tasks.Rerun.as_view(), name="rerun"),
     path(f"{_EXPORT}/<str:task_id>/download", download.Download.as_view(), name="download"),
+    path(f"{_EXPORT}/<str:task_id>/manifest", download.Manifest.as_view(), name="manifest"),
     path("api/schema/", probes.Schema.as_view(), name="schema"),
     path("healthz", probes.Healthz.as_view(), name="healthz"),
     path("readyz", probes.Readyz.as_view(), name="readyz"),

@@ -13,9 +13,10 @@ from exports.contracts import Page, PageRecord, Specification, TimeForm
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Bytes that stand in the artifact as they are."""
+    """Bytes that stand in the artifact as they are. segment: where rows in them come from, of a page that was cut."""
 
     data: bytes
+    segment: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ class Sheet:
             self.pieces.append(place)
         self._count(rows=page.rows, length=page.length, raw_length=page.raw_length, crc=page.raw_crc)
 
-    def add_rows(self, xml: bytes, *, rows: int) -> None:
+    def add_rows(self, xml: bytes, *, rows: int, segment: str) -> None:
         piece = stored(xml)
-        self.pieces.append(Literal(piece))
+        self.pieces.append(Literal(piece, segment))
         self._count(rows=rows, length=len(piece), raw_length=len(xml), crc=crc32(xml))
 
     def _count(self, *, rows: int, length: int, raw_length: int, crc: int) -> None:
@@ -52,7 +52,7 @@ def place(segments: Iterable[SegmentPages], *, data_rows: int, read: Callable[[R
         if page.rows <= data_rows - sheets[-1].rows:
             sheets[-1].add_page(page, place=where)
         else:
-            _place_cut(sheets, page, xml=_rows_of(page, read(where)), data_rows=data_rows)
+            _place_cut(sheets, page, xml=_rows_of(page, read(where)), segment=where.segment, data_rows=data_rows)
     return sheets
 
 
@@ -71,14 +71,14 @@ def _rows_of(page: PageRecord, piece: bytes) -> bytes:
     return xml
 
 
-def _place_cut(sheets: list[Sheet], page: PageRecord, *, xml: bytes, data_rows: int) -> None:
+def _place_cut(sheets: list[Sheet], page: PageRecord, *, xml: bytes, segment: str, data_rows: int) -> None:
     left = page.rows
     while left:
         if sheets[-1].rows == data_rows:
             sheets.append(Sheet())
         rows = min(left, data_rows - sheets[-1].rows)
         end = _end_of_row(xml, number=rows)
-        sheets[-1].add_rows(xml[:end], rows=rows)
+        sheets[-1].add_rows(xml[:end], rows=rows, segment=segment)
         xml = xml[end:]
         left -= rows
 

@@ -38,6 +38,11 @@ class Kind(Protocol):
     def recount(self, shard: Shard, snapshot: Snapshot) -> Recount:
         """Compare the shard's rows now with the plan. Never raises for a time-out: the drift is then UNKNOWN."""
 
+    def keys(self, shard: Shard) -> tuple[str, str] | None:
+        """First and last key of a shard at plan, both "" for none; no statement. None where keys are personal data:
+        they stand in no manifest then, and bounds neither.
+        """
+
     def file_stem(self, request: ExportRequest) -> str:
         """The file's name without extension, such as `订单_2026-09-01_2026-09-30`."""
 

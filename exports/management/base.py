@@ -12,7 +12,14 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from exports.contracts import Principal, Right
-from exports.errors import ExportError, StateConflict, StateUnavailable, StoreUnavailable, TaskUnknown
+from exports.errors import (
+    ExportError,
+    SourceUnavailable,
+    StateConflict,
+    StateUnavailable,
+    StoreUnavailable,
+    TaskUnknown,
+)
 from exports.messages import PROBLEMS, Language
 
 OPERATOR = Principal("ops", frozenset(Right))
@@ -76,6 +83,8 @@ def sentence(error: ExportError) -> str:
         return "There is no such task."
     if isinstance(error, StateUnavailable):
         return f"Redis does not answer or refuses ({error})."
+    if isinstance(error, SourceUnavailable):
+        return f"The orders database does not answer or refuses ({error})."
     if isinstance(error, StoreUnavailable):
         return f"The file store does not answer or refuses ({error})."
     if error.code in PROBLEMS:

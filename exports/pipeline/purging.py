@@ -54,6 +54,7 @@ def purge(*, dry_run: bool) -> Purged:
 def forget(view: TaskView) -> None:
     """Remove one ended task: its files, then its keys. Raises: StateUnavailable, StoreUnavailable, StepBroken."""
     endings.free(view.task_id, view.request)
+    storage.artifacts().delete(view.task_id)
     store().erase(ref_of(view.task_id, view.request))
     _events.info("task.forgotten", taskId=view.task_id)
 

@@ -1,10 +1,10 @@
-"""Render: a task whose shards are done in, its recipe out; goes on with upload in the same process.
+"""Render: a task whose shards are done in, its recipe and its manifest out; goes on with upload in the same process.
 
-No file is written but the recipe: literal bytes and ranges of segments. A segment whose committed bytes are not
+No file is written but the recipe: literal bytes and ranges of segments, and the text of the manifest. A segment whose committed bytes are not
 what was committed sends its shard back to its first row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import dramatiq
 
@@ -12,13 +12,12 @@ from exports import formats, storage
 from exports.contracts import CommittedSegment, PageRecord, Step, Warning
 from exports.errors import SegmentDamaged
 from exports.formats.base import Literal, Range, SegmentPages
-from exports.pipeline import steps, upload
+from exports.pipeline import manifest, steps, upload
 from exports.pipeline.specification import specify
 from exports.pipeline.steps import GoOn, Holding
 from exports.state.replies import Claim
 from exports.state.store import store
-from exports.storage import recipe as recipes
-from exports.storage.digest import Digest
+from exports.storage.digest import digests
 from exports.storage.recipe import Piece, Recipe
 from exports.telemetry import logs
 
@@ -82,23 +81,30 @@ def short_shards(task_id: str, segments: Sequence[CommittedSegment]) -> set[str]
 
 
 def build_recipe(held: Holding, segments: Sequence[CommittedSegment], pages: Sequence[Sequence[PageRecord]]) -> Recipe:
-    """The artifact's pieces, its size and its digest."""
+    """The artifact's pieces, its size and its digest, and the manifest of its shards."""
     claim = held.claim
     named = (SegmentPages(segment.name, records) for segment, records in zip(segments, pages, strict=True))
-    found = formats.get(claim.request.format).assemble(
-        specify(claim.request),
-        named,
-        claim.as_of,
-        lambda span: b"".join(storage.spool().read(claim.ref.id, _piece(span))),
+    found = list(
+        formats.get(claim.request.format).assemble(
+            specify(claim.request),
+            named,
+            claim.as_of,
+            lambda span: b"".join(storage.spool().read(claim.ref.id, _piece(span))),
+        )
     )
     pieces = tuple(map(_piece, found))
-    size = sum(piece.length for piece in pieces)
-    whole = Recipe(pieces, size, "")
-    with Digest() as digest:
-        for chunk in recipes.read(whole, 0, size, read_segment=lambda piece: storage.spool().read(claim.ref.id, piece)):
-            held.check()
-            digest.update(chunk)
-        return Recipe(pieces, size, digest.hexdigest())
+    shard_ids = {segment.name: segment.shard_id for segment in segments}
+    owners = [shard_ids.get(part.segment, "") for part in found]
+    sha256, of_shards = digests((owner, _chunks(held, piece)) for owner, piece in zip(owners, pieces, strict=True))
+    lengths = [(owner, piece.length) for owner, piece in zip(owners, pieces, strict=True)]
+    proof = manifest.build(claim, segments, pages, lengths=lengths, sha256=sha256, of_shards=of_shards)
+    return Recipe(pieces, proof.size, sha256, proof.dump())
+
+
+def _chunks(held: Holding, piece: Piece) -> Iterator[bytes]:
+    for chunk in storage.spool().read(held.claim.ref.id, piece) if piece.segment else (piece.data,):
+        held.check()
+        yield chunk
 
 
 def _piece(found: Literal | Range) -> Piece:

@@ -13,7 +13,7 @@ from exports import storage
 from exports.conf import conf
 from exports.contracts import State, Step, TaskView
 from exports.errors import SettingInvalid, StepFailed, StoreUnavailable
-from exports.pipeline import endings, hints, identity, workers
+from exports.pipeline import endings, hints, identity, manifest, workers
 from exports.state.keys import ref_of
 from exports.state.replies import Lease
 from exports.state.store import store
@@ -187,7 +187,7 @@ def _free_ended(view: TaskView) -> None:
         storage.spool().remove(view.task_id)
         expires_at = endings.file_expires_at(view)
         expired = expires_at is not None and expires_at <= view.read_at
-        storage.artifacts().delete(view.task_id, keep="" if expired else view.object_key)
+        storage.artifacts().delete(view.task_id, keep=() if expired else manifest.objects(view.object_key))
 
 
 def _next_cleanup_ms(view: TaskView, now_ms: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Upload: a rendered task in, its artifact in the store and the task succeeded. The last stage.
+"""Upload: a rendered task in, its artifact and its manifest in the store and the task succeeded. The last stage.
 
 A store that fails is tried again after 1, 4 and 16 s, then the task fails in phase upload with everything kept.
 A segment that turns out damaged sends the task back to render.
@@ -11,17 +11,17 @@ import dramatiq
 from exports import storage
 from exports.contracts import OpenUpload, Step, StoredPart
 from exports.errors import SegmentDamaged
-from exports.pipeline import endings, steps
+from exports.pipeline import endings, manifest, steps
 from exports.pipeline.steps import Holding
 from exports.state.replies import Claim
 from exports.state.store import store
 from exports.storage import recipe as recipes
-from exports.storage.base import Source
+from exports.storage.base import NoRecord, Source
 from exports.storage.recipe import Piece
 
 
 def upload_task(held: Holding) -> None:
-    """Write the artifact and publish it. Doing it twice writes the same bytes to the same name."""
+    """Write artifact and manifest and publish them. Doing it twice writes the same bytes to the same names."""
     claim = held.claim
     recipe = storage.spool().read_recipe(claim.ref.id, sha256=claim.sha256)
 
@@ -32,6 +32,9 @@ def upload_task(held: Holding) -> None:
 
     source = Source(recipe.size, recipe.sha256, read)
     storage.artifacts().put(claim.object_key, source, record=ClaimedParts(held))
+    held.check()
+    proof = Source.of(recipe.manifest.encode())
+    storage.artifacts().put(manifest.key(claim.object_key), proof, record=NoRecord())
     # Where a cancel came first, the sweep takes the artifact away again.
     endings.settle(claim.ref.id, claim.request, store().publish(claim))
 

@@ -1,6 +1,7 @@
 """What a store of finished files is. One contract suite runs over every one of them."""
 
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +17,12 @@ class Source:
     size: int
     sha256: str
     read: Callable[[int, int], Iterator[bytes]]
+
+    @classmethod
+    def of(cls, data: bytes) -> "Source":
+        """Bytes that are held in memory."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        return cls(len(data), sha256, lambda offset, length: iter([data[offset : offset + length]]))
 
     def blocks(self, length: int) -> Iterator[bytes]:
         """All bytes in order, `length` at a time and the rest at last.
@@ -67,7 +74,7 @@ class NoRecord:
 
 
 class ArtifactStore(Protocol):
-    """Keys look like `exp_…/r1.csv`; all objects of a task lie under its id.
+    """Keys look like `exp_…/r1-5f0c….csv`; all objects of a task lie under its id.
 
     Raises, all methods: StoreUnavailable when the store does not do what it is asked; it may later.
     """
@@ -90,8 +97,8 @@ class ArtifactStore(Protocol):
         Never to be stored or logged. disposition: the value of `Content-Disposition`.
         """
 
-    def delete(self, task_id: str, *, keep: str = "") -> None:
-        """Remove every object of a task, finished or not, but the one with this key. Nothing to remove is fine."""
+    def delete(self, task_id: str, *, keep: Collection[str] = ()) -> None:
+        """Remove every object of a task, finished or not, but those with these keys. Nothing to remove is fine."""
 
     def task_ids(self) -> list[str]:
         """Ids of all tasks that have an object, finished or not."""

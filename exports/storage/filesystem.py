@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -56,14 +56,14 @@ class FolderStore:
     def link(self, key: str, *, content_type: str, disposition: str) -> str | None:
         return None
 
-    def delete(self, task_id: str, *, keep: str = "") -> None:
-        folder, kept = self._root / task_id, self._root / keep
+    def delete(self, task_id: str, *, keep: Collection[str] = ()) -> None:
+        folder, kept = self._root / task_id, {self._root / key for key in keep}
         with _translated():
             if not keep:
                 roots.remove_folder(folder)
                 return
             for path in folder.glob("*"):
-                if path != kept:
+                if path not in kept:
                     path.unlink(missing_ok=True)
 
     def task_ids(self) -> list[str]:

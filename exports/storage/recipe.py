@@ -18,11 +18,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """size in bytes; sha256 of the whole artifact, hex: it names the bytes, whoever uploads them."""
+    """size in bytes; sha256 of the whole artifact, hex: it names the bytes, whoever uploads them. manifest: its text."""
 
     pieces: tuple[Piece, ...]
     size: int
     sha256: str
+    manifest: str
 
     def spans(self, offset: int, length: int) -> Iterator[Piece]:
         """The pieces of one byte range of the artifact, cut to it."""
@@ -42,7 +43,8 @@ class Recipe:
             [piece.segment, piece.offset, piece.length] if piece.segment else base64.b64encode(piece.data).decode()
             for piece in self.pieces
         ]
-        return json.dumps({"size": self.size, "sha256": self.sha256, "pieces": pieces})
+        plain = {"size": self.size, "sha256": self.sha256, "pieces": pieces, "manifest": self.manifest}
+        return json.dumps(plain)
 
 
 def _cut(piece: Piece, skip: int, length: int) -> Piece:
@@ -54,7 +56,8 @@ def _cut(piece: Piece, skip: int, length: int) -> Piece:
 def load(text: str) -> Recipe:
     """A recipe out of its JSON text. Raises: ValueError, KeyError or TypeError when it is not one."""
     plain = json.loads(text)
-    return Recipe(tuple(map(_piece, plain["pieces"])), int(plain["size"]), str(plain["sha256"]))
+    pieces = tuple(map(_piece, plain["pieces"]))
+    return Recipe(pieces, int(plain["size"]), str(plain["sha256"]), str(plain["manifest"]))
 
 
 def _piece(plain: str | Sequence[str | int]) -> Piece:

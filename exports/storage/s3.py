@@ -1,6 +1,6 @@
 """Finished files in a bucket: one object each, sent in parts that survive a kill of anything."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from exports.conf import Conf
@@ -38,10 +38,10 @@ class S3Store:
     def link(self, key: str, *, content_type: str, disposition: str) -> str | None:
         return self._bucket.link(key, content_type=content_type, disposition=disposition)
 
-    def delete(self, task_id: str, *, keep: str = "") -> None:
+    def delete(self, task_id: str, *, keep: Collection[str] = ()) -> None:
         multipart.abort_all(self._bucket, task_id)
         for name, _ in list(self._bucket.objects(f"{task_id}/")):
-            if name != keep:
+            if name not in keep:
                 self._bucket.delete(name)
 
     def task_ids(self) -> list[str]:

@@ -43,7 +43,7 @@ def test_no_address_answers_without_credentials(world: World, method: str) -> No
 
 def test_every_address_is_listed() -> None:
     assert {name for name, _ in addresses(get_resolver("exports.api.urls").url_patterns)} == {
-        "exports", "task", "cancel", "rerun", "download", "schema", "healthz", "readyz", "metrics", "unknown",
+        "exports", "task", "cancel", "rerun", "download", "manifest", "schema", "healthz", "readyz", "metrics", "unknown",
     }  # fmt: skip
 
 
@@ -71,6 +71,7 @@ ACTIONS = {
     ("GET", ""): (200, {"alice", "viewer", "ops"}),
     ("GET", f"/{UNKNOWN}"): (404, {"alice", "viewer", "ops"}),
     ("GET", f"/{UNKNOWN}/download"): (404, {"alice", "viewer", "ops"}),
+    ("GET", f"/{UNKNOWN}/manifest"): (404, {"alice", "viewer", "ops"}),
     ("POST", f"/{UNKNOWN}/cancel"): (404, {"alice", "ops"}),
     ("POST", f"/{UNKNOWN}/rerun"): (404, {"alice", "ops"}),
 }

@@ -12,7 +12,7 @@ import pytest
 from exports import service, storage
 from exports.conf import conf
 from exports.contracts import Principal, Right, TaskView
-from exports.pipeline import plan, purging, render, shard, sweep, upload
+from exports.pipeline import manifest, plan, purging, render, shard, sweep, upload
 from tests import services
 from tests.conftest import exports_settings
 from tests.kinds import BulkKind
@@ -57,6 +57,7 @@ def rerun(task_id: str, *, from_scratch: bool = False) -> TaskView:
 def only_the_file(s3: services.S3, prefix: str, found: TaskView) -> bool:
     objects = s3.objects(prefix)
     objects.pop("identity", None)
+    assert objects.pop(manifest.key(found.object_key)) > 0
     return objects == {found.object_key: found.file_size} and s3.open_uploads(prefix) == []
 
 

@@ -167,7 +167,7 @@ def test_a_worker_that_starts_is_never_taken_for_dead(spool: Spool) -> None:
 
 
 def recipe() -> Recipe:
-    return Recipe((Piece(3, data=b"abc"), Piece(4, segment="s", offset=10), Piece(2, data=b"yz")), 9, "f" * 64)
+    return Recipe((Piece(3, data=b"abc"), Piece(4, segment="s", offset=10), Piece(2, data=b"yz")), 9, "f" * 64, "{}")
 
 
 def test_any_byte_range_of_a_recipe_can_be_read(spool: Spool) -> None:
@@ -184,7 +184,7 @@ def test_any_byte_range_of_a_recipe_can_be_read(spool: Spool) -> None:
             assert b"".join(chunks) == whole[offset : offset + length]
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"size":1,"sha256":"x","pieces":[1]}'])
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"size":1,"sha256":"x","manifest":"","pieces":[1]}'])
 def test_a_broken_recipe_sends_the_task_back_to_render(spool: Spool, text: str) -> None:
     (spool.folder("exp_1") / "recipe.json").write_text(text)
     with pytest.raises(SegmentDamaged):

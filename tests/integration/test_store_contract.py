@@ -145,10 +145,10 @@ def test_all_but_the_kept_object_can_be_deleted(place: Place) -> None:
     place.put(SMALL)
     place.put(LARGE, key="exp_1/r2-bbbb.csv")
     for _ in range(2):
-        place.store.delete("exp_1", keep="exp_1/r2-bbbb.csv")
+        place.store.delete("exp_1", keep=["exp_1/r2-bbbb.csv"])
         assert place.store.size(KEY) is None
         assert place.get("exp_1/r2-bbbb.csv") == LARGE
-    place.store.delete("exp_2", keep="exp_2/r1-aaaa.csv")
+    place.store.delete("exp_2", keep=["exp_2/r1-aaaa.csv"])
 
 
 def test_tasks_are_known_by_their_objects_and_when_they_last_changed(place: Place) -> None:
@@ -179,5 +179,5 @@ def test_a_put_that_was_killed_leaves_nothing_behind_a_delete(place: Place) -> N
     assert place.store.task_ids() == ["exp_1"]
     assert place.store.changed_at("exp_1") > 0
     place.put(SMALL, key="exp_1/r2-bbbb.csv")
-    place.store.delete("exp_1", keep="exp_1/r2-bbbb.csv")
+    place.store.delete("exp_1", keep=["exp_1/r2-bbbb.csv"])
     assert (place.leftovers(), place.get("exp_1/r2-bbbb.csv")) == ([], SMALL)

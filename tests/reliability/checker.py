@@ -16,6 +16,7 @@ from exports import service, storage
 from exports.conf import conf
 from exports.contracts import Event, Format, State, TaskView
 from exports.errors import ExportError, SegmentDamaged
+from exports.pipeline import manifest
 from exports.state import keys
 from exports.state.keys import ref_of
 from exports.state.store import store
@@ -178,7 +179,7 @@ def _objects(view: TaskView) -> Iterator[str]:
     found = sorted(
         str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and path.name != "identity"
     )
-    wanted = [view.object_key] if view.state is State.SUCCEEDED else []
+    wanted = list(manifest.objects(view.object_key)) if view.state is State.SUCCEEDED else []
     if found != wanted:
         yield f"I7: the store holds {found}, not {wanted}"
     left = sorted(path.name for path in (conf().spool_dir / "tasks").iterdir())

@@ -79,7 +79,7 @@ def test_a_redis_restored_from_the_past_goes_on_from_there(home: Installation, u
     home.valkey.start()
     assert home.state(task_id) == "running"
     home.check(task_id)
-    assert len(list((home.folder / "files" / task_id).iterdir())) == 1
+    assert len(list((home.folder / "files" / task_id).iterdir())) == 2
 
 
 def test_an_evicting_redis_is_refused_at_the_start(orders_url: str) -> None:

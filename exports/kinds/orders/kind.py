@@ -54,6 +54,9 @@ class OrdersKind:
     def recount(self, shard: Shard, snapshot: Snapshot) -> Recount:
         return plan.recount(self._source, shard=shard, snapshot=snapshot)
 
+    def keys(self, shard: Shard) -> tuple[str, str] | None:
+        return None if self.columns[0].personal else plan.Bounds.from_text(shard.bounds).keys
+
     def file_stem(self, request: ExportRequest) -> str:
         return f"{self.file_label}_{request.first_day}_{request.last_day}"
 

@@ -60,6 +60,10 @@ class Bounds:
         plain = [self.start.isoformat(), self.end.isoformat(), self.first, self.last, self.checksum, self.settled]
         return json.dumps(plain, separators=(",", ":"))
 
+    @property
+    def keys(self) -> tuple[str, str]:
+        return self.first, self.last
+
     @classmethod
     def from_text(cls, text: str) -> "Bounds":
         start, end, *others = json.loads(text)
