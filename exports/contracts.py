@@ -297,7 +297,10 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task as read in one round trip. Numbers are rows; times are UTC. foreign: its last claim was by another specification. drift: None until all shards are done."""
+    """A task as read in one round trip. Numbers are rows; times are UTC. foreign: its last claim was by another specification. drift: None until all shards are done.
+
+    run_ms: how long somebody has worked on this epoch.
+    """
 
     task_id: str
     request: ExportRequest
@@ -324,6 +327,7 @@ class TaskView:
     expires_at: dt.datetime | None
     traceparent: str
     foreign: bool
+    run_ms: int
     read_at: dt.datetime
 
     @property

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from exports.conf import conf
 from exports.contracts import Event, ExportRequest, Phase, Principal, Right, ShardView, State, Step, TaskView
 from exports.errors import (
     FieldInvalid,
+    LimitReached,
     RequestConflict,
     StateConflict,
     TaskGone,
@@ -23,12 +25,14 @@ from exports.pipeline.diagnosis import Finding
 from exports.pipeline.purging import Purged
 from exports.pipeline.specification import specify
 from exports.state.keys import ref_of
+from exports.state.replies import LimitHit
 from exports.state.store import Counters, store
 from exports.telemetry import logs, trace
 
 _events = logs.events(__name__)
 _PREFIX = "exp_"
 _REQUEST_ID_MAX = 255
+_QUEUE_WAIT_S = 15
 _STEP_OF = {None: Step.PLAN, Phase.FETCH: Step.SHARD, Phase.RENDER: Step.RENDER, Phase.UPLOAD: Step.UPLOAD}
 
 
@@ -68,7 +72,7 @@ def must_mask(principal: Principal) -> bool:
 def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
     """Make a task, or find the one that has this requestId.
 
-    Raises: FieldInvalid, WindowTooLong, RequestConflict, TaskGone, StateUnavailable; nothing is written then.
+    Raises: FieldInvalid, WindowTooLong, RequestConflict, LimitReached, TaskGone, StateUnavailable; nothing is written then.
     """
     _check(request)
     traceparent = traceparent or trace.new_traceparent()
@@ -80,6 +84,8 @@ def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
             _events.info("task.submitted", kind=request.kind, format=str(request.format), days=_days(request))
         hints.send(Step.PLAN, traceparent=traceparent)
         return Submitted(ref.id, State.QUEUED, created=True, trace_id=trace.trace_id(traceparent))
+    if isinstance(known, LimitHit):
+        raise _limit_reached(known)
     task_id, known_fingerprint = known
     if known_fingerprint != fingerprint:
         raise RequestConflict("the requestId belongs to another export")
@@ -87,6 +93,16 @@ def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
     if view is None:
         raise TaskGone("the task of this requestId has just expired")
     return Submitted(task_id, view.state, created=False, trace_id=view.trace_id)
+
+
+def _limit_reached(hit: LimitHit) -> LimitReached:
+    """Nobody can tell when a place in the queue comes free: a caller asks again after some seconds."""
+    code, limit = {
+        "queued": ("queue_full", conf().queued_per_owner),
+        "made": ("too_many_submits", conf().submits_per_minute),
+    }[hit.reason]
+    wait_s = math.ceil(hit.wait_ms / 1000) or _QUEUE_WAIT_S
+    return LimitReached(code, limit=limit, retry_after_s=wait_s, running=store().read(hit.task_id))
 
 
 def _check(request: ExportRequest) -> None:

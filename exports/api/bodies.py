@@ -126,11 +126,12 @@ class ListQuery(serializers.Serializer[Any]):
 
 
 def validated(body: type[serializers.Serializer[Any]], data: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a body or query. Raises: FieldInvalid for the first field that is wrong."""
+    """The values of a body or query. Raises: FieldInvalid with every field that is wrong."""
     serializer = body(data=data)
     if not serializer.is_valid():
-        field, reasons = next(iter(serializer.errors.items()))
-        raise FieldInvalid(str(field), str(reasons[0] if isinstance(reasons, list) else reasons))
+        wrong = {str(field): str(reasons[0]) for field, reasons in serializer.errors.items()}
+        first, reason = next(iter(wrong.items()))
+        raise FieldInvalid(first, reason, others=wrong)
     values: dict[str, Any] = serializer.validated_data
     return values
 

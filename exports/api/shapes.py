@@ -10,6 +10,7 @@ from rest_framework import serializers
 
 from exports.api import problems
 from exports.contracts import Drift, Format, Phase, State
+from exports.messages import CAUSES, PROBLEMS
 
 AnyField = serializers.Field[Any, Any, Any, Any]
 
@@ -79,7 +80,7 @@ _TASK: dict[str, AnyField] = {
     "to": serializers.DateField(),
     "format": serializers.ChoiceField(choices=[format_.value for format_ in Format]),
     "createdAt": _time(allow_null=False),
-    "errorCode": _text(allow_null=True),
+    "errorCode": serializers.ChoiceField(choices=sorted(CAUSES), allow_null=True, help_text="See docs/codes.md."),
     "errorDetail": ErrorDetail(allow_null=True),
     "warnings": CellWarning(many=True),
     "fileName": _text(allow_null=True),
@@ -97,14 +98,17 @@ TaskList = _shape(
     "TaskList", tasks=Task(many=True), next=_text(allow_null=True, help_text="`before` of the next page.")
 )
 Health = _shape("Health", status=_text())
+WrongField = _shape("WrongField", field=_text(), reason=_text())
 ProblemShape = _shape(
     "Problem",
     type=_text(),
     title=_text(),
     status=_number(),
     detail=_text(),
-    code=_text(help_text="Stable; see docs/api.md."),
-    field=_text(required=False, help_text="Of a 400: the field that is wrong."),
+    code=serializers.ChoiceField(choices=sorted(PROBLEMS), help_text="Stable; see docs/codes.md."),
+    field=_text(required=False, help_text="Of `invalid_field`: the first field that is wrong."),
+    errors=WrongField(many=True, required=False, help_text="Of `invalid_field`: all fields that are wrong."),
+    running=Task(required=False, help_text="Of a 429: the caller's task that is first to end."),
 )
 
 LANGUAGE = OpenApiParameter("Accept-Language", str, OpenApiParameter.HEADER, description="`zh` (default) or `en`.")
@@ -121,6 +125,7 @@ _WHEN = {
     415: "The body is not application/json.",
     416: "The range lies outside of the file.",
     422: "More days than allowed.",
+    429: "Too much under way; Retry-After says when to try again.",
     503: "Not available; Retry-After says when to try again.",
 }
 

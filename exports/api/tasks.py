@@ -44,7 +44,7 @@ class Exports(ApiView):
         responses={
             202: OpenApiResponse(shapes.Submitted, description="Created."),
             200: OpenApiResponse(shapes.Submitted, description="This requestId was known; nothing was created."),
-            **shapes.refusals(400, 406, 409, 413, 415, 422, 503),
+            **shapes.refusals(400, 406, 409, 410, 413, 415, 422, 429, 503),
         },
     )
     def post(self, request: Request) -> HttpResponse:

@@ -12,7 +12,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from exports.contracts import Principal, Right
-from exports.errors import ExportError, StateConflict, StateUnavailable, StoreUnavailable, TaskUnknown
+from exports.errors import ExportError, RequestRefused, StateUnavailable, StoreUnavailable, TaskUnknown
 from exports.messages import PROBLEMS, Language
 
 OPERATOR = Principal("ops", frozenset(Right))
@@ -70,14 +70,12 @@ class TaskCommand(ExportCommand):
 
 def sentence(error: ExportError) -> str:
     """What happened, in words that need no code."""
-    if isinstance(error, StateConflict):
-        return PROBLEMS[error.code].detail.say(Language.EN, state=error.state)
     if isinstance(error, TaskUnknown):
         return "There is no such task."
     if isinstance(error, StateUnavailable):
         return f"Redis does not answer or refuses ({error})."
     if isinstance(error, StoreUnavailable):
         return f"The file store does not answer or refuses ({error})."
-    if error.code in PROBLEMS:
-        return PROBLEMS[error.code].detail.say(Language.EN)
+    if isinstance(error, RequestRefused):
+        return PROBLEMS[error.code].detail.say(Language.EN, **error.facts)
     return str(error)

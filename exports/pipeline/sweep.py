@@ -14,7 +14,7 @@ from exports.conf import conf
 from exports.contracts import State, Step, TaskView
 from exports.errors import SettingInvalid, StepFailed
 from exports.pipeline import endings, hints, identity, workers
-from exports.state.keys import ref_of
+from exports.state.keys import TaskRef, ref_of
 from exports.state.replies import Lease
 from exports.state.store import store
 from exports.telemetry import logs
@@ -79,32 +79,37 @@ def _lost_alone(worker: str, beats: Mapping[str, int], dead: frozenset[str]) -> 
 
 
 def _recover(view: TaskView, lease: Lease, *, proven: bool, counted: bool) -> None:
-    word = store().recover(ref_of(view.task_id, view.request), lease, proven=proven, counted=counted)
+    word = store().recover(_ref(view), lease, proven=proven, counted=counted)
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
         _events.warning("step.recovered", step=lease.step, answer=word, worker=lease.worker, proven=proven)
         endings.settle(view.task_id, view.request, word, code="poison")
 
 
 def end_stuck() -> None:
-    """Tasks whose cancel was accepted some time ago, and those that every worker has found foreign."""
+    """Tasks whose cancel is old, that every worker has found foreign, or that have run for too long."""
     for task_id in (*store().in_state(State.QUEUED), *store().in_state(State.RUNNING)):
         with _tolerated("ending.failed"):
             view = store().read(task_id)
             if view is not None and view.cancel_requested_at is not None:
                 complete_cancel(view)
             elif view is not None and view.foreign:
-                _fail_foreign(view)
+                _settle_failure(view, store().fail_foreign(_ref(view)), code="specification_changed")
+            elif view is not None and view.run_ms >= conf().max_runtime_s * 1000:
+                _settle_failure(view, store().fail_overdue(_ref(view)), code="max_runtime")
 
 
-def _fail_foreign(view: TaskView) -> None:
-    word = store().fail_foreign(ref_of(view.task_id, view.request))
+def _ref(view: TaskView) -> TaskRef:
+    return ref_of(view.task_id, view.request)
+
+
+def _settle_failure(view: TaskView, word: str, *, code: str) -> None:
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
-        endings.settle(view.task_id, view.request, word, code="specification_changed")
+        endings.settle(view.task_id, view.request, word, code=code)
 
 
 def complete_cancel(view: TaskView) -> bool:
     """End a task whose cancel is old enough; whether it ended here."""
-    word = store().complete_cancel(ref_of(view.task_id, view.request))
+    word = store().complete_cancel(_ref(view))
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
         endings.settle(view.task_id, view.request, word)
     return word == State.CANCELLED

@@ -30,6 +30,8 @@ TRANSITIONS: Mapping[str, Mapping[State, frozenset[State]]] = {
     "complete_cancel": {State.RUNNING: frozenset({State.RUNNING, State.CANCELLED})},
     # no worker can go on with it
     "fail_foreign": {State.QUEUED: frozenset({State.QUEUED, State.FAILED}), State.RUNNING: _ENDING},
+    # it has run for too long
+    "fail_overdue": {State.RUNNING: _ENDING},
     # asked for by a person
     "cancel_task": {
         State.QUEUED: frozenset({State.CANCELLED}),

@@ -82,6 +82,20 @@ class NoClaim:
     wait_ms: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class LimitHit:
+    """No task was made. task_id: the owner's task that is first to end, or "". wait_ms: 0 where nobody can tell."""
+
+    reason: str
+    task_id: str
+    wait_ms: int = 0
+
+
+def limit_hit(reply: Sequence[str]) -> LimitHit:
+    reason, task_id, *wait = reply
+    return LimitHit(reason, task_id, int(wait[0]) if wait else 0)
+
+
 def moment(milliseconds: str | float) -> dt.datetime:
     """A time kept as milliseconds since 1970."""
     return dt.datetime.fromtimestamp(int(milliseconds) / 1000, tz=dt.UTC)
@@ -216,6 +230,7 @@ def task_view(task_id: str, reply: Sequence[str]) -> TaskView:
         expires_at=_moment_if_any(fields.get("expires_at")),
         traceparent=fields["traceparent"],
         foreign=bool(fields.get("foreign_since")),
+        run_ms=int(fields.get("run_ms", "0")),
         read_at=moment(now),
     )
 

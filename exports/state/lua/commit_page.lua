@@ -7,7 +7,6 @@
 -- ARGV
 --   step        text    shard id
 --   claim       text    the claim that holds it
---   lease_ms    ms      life of the lease
 --   old_cursor  text    cursor before the page
 --   cursor      text    key of the page's last row
 --   rows        rows    of the page
@@ -37,6 +36,6 @@ if r.cursor ~= A.cursor then
   redis.call('HSET', K.segments, A.segment, table.concat({l.fence, A.length, A.crc, A.pages, A.seg_rows, A.step}, '|'))
   redis.call('HINCRBY', K.metrics, 'rows', A.rows)
 end
-l.expiry, l.begun = now_ms() + tonumber(A.lease_ms), '1'
-write_lease(A.step, l)
+l.begun = '1'
+write_lease(A.step, l, now_ms())
 return {cancel_requested() ~= '' and 'stop' or 'ok'}

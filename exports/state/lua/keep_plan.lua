@@ -5,7 +5,6 @@
 --   plan      hash    shard id -> constants; '' -> snapshot
 -- ARGV
 --   claim     text    the claim that holds the plan
---   lease_ms  ms      life of the lease
 --   field     text    shard id, or '' for the snapshot
 --   value     text    the kind's own text
 -- USES
@@ -17,6 +16,5 @@
 local l = held('plan', A.claim)
 if not l then return {'lost'} end
 redis.call('HSETNX', K.plan, A.field, A.value)
-l.expiry = now_ms() + tonumber(A.lease_ms)
-write_lease('plan', l)
+write_lease('plan', l, now_ms())
 return {cancel_requested() ~= '' and 'stop' or 'ok'}

@@ -4,7 +4,6 @@
 -- ARGV
 --   step      text    the step
 --   claim     text    the claim that holds it
---   lease_ms  ms      life of the lease
 --   begun     0 or 1  1: the page behind the cursor is about to be read
 -- USES
 --   leases
@@ -14,7 +13,6 @@
 --   lost      the claim does not hold the step any more
 local l = held(A.step, A.claim)
 if not l then return {'lost'} end
-l.expiry = now_ms() + tonumber(A.lease_ms)
 if A.begun == '1' then l.begun = '1' end
-write_lease(A.step, l)
+write_lease(A.step, l, now_ms())
 return {cancel_requested() ~= '' and 'stop' or 'ok'}
