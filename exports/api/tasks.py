@@ -188,7 +188,6 @@ def _conditional(request: Request, body: bytes) -> HttpResponse:
         response = HttpResponse(status=304)
     else:
         response = HttpResponse(body, content_type="application/json")
-        response["Content-Language"] = language_of(request).value
     response["ETag"] = etag
     response["Cache-Control"] = "private, no-cache"
     return response

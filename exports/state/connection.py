@@ -26,6 +26,13 @@ def translated() -> Iterator[None]:
         raise StateUnavailable(type(error).__name__) from error
 
 
+def connect_to_ask(settings: Conf) -> "redis.Redis":
+    """A client for the question whether Redis answers: no, after two seconds at most."""
+    return redis.Redis.from_url(
+        settings.redis_url, socket_timeout=0.9, socket_connect_timeout=0.9, retry=Retry(NoBackoff(), 0)
+    )
+
+
 def connect(settings: Conf) -> "redis.Redis":
     """A client that answers or fails within seconds. A repeated script is harmless, so one retry is allowed."""
     return redis.Redis.from_url(

@@ -1,6 +1,8 @@
 """Probes, metrics and the published schema."""
 
 import re
+import socket
+import time
 from pathlib import Path
 
 import jsonschema
@@ -34,6 +36,16 @@ def test_readyz_follows_redis(world: World) -> None:
     with exports_settings(redis_url="redis://127.0.0.1:1/0"):
         response = Client().get("/readyz")
     assert (response.status_code, response["Retry-After"], response.json()["code"]) == (503, "5", "state_unavailable")
+
+
+def test_readyz_does_not_wait_for_a_redis_that_hangs(tokens: None) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        exports_settings(redis_url=f"redis://127.0.0.1:{silent.getsockname()[1]}/0"),
+    ):
+        begun = time.monotonic()
+        assert Client().get("/readyz").status_code == 503
+        assert time.monotonic() - begun < 2
 
 
 def test_metrics_count_what_happened(world: World, alice: Client) -> None:
