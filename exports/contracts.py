@@ -299,7 +299,8 @@ class Principal:
 class TaskView:
     """A task as read in one round trip. Numbers are rows; times are UTC. foreign: its last claim was by another specification. drift: None until all shards are done.
 
-    run_ms: how long somebody has worked on this epoch.
+    run_ms: how long somebody has worked on this epoch. queued_before: queued tasks that came first; None unless queued.
+    rows_per_second: over the last seconds in which there was progress. stalled_at: when a silence was noted; None while it moves.
     """
 
     task_id: str
@@ -328,6 +329,10 @@ class TaskView:
     traceparent: str
     foreign: bool
     run_ms: int
+    queued_before: int | None
+    progress_at: dt.datetime | None
+    stalled_at: dt.datetime | None
+    rows_per_second: float | None
     read_at: dt.datetime
 
     @property

@@ -112,6 +112,7 @@ NOT_A_FORMAT = "must be csv or xlsx"
 KEY_DIFFERS = "must equal the Idempotency-Key header"
 NOT_A_STATE = "must be queued, running, succeeded, failed or cancelled"
 NOT_A_LIMIT = "must be a whole number from 1 to 100"
+NOT_A_MOMENT = "must be a time in UTC, as 2026-09-01T08:30:00.123Z"
 NOT_A_TASK_ID = "must be a taskId"
 NOT_BOOLEAN = "must be true or false"
 
@@ -126,6 +127,7 @@ REASONS_ZH = {
     KEY_DIFFERS: "必须与请求头 Idempotency-Key 相同",
     NOT_A_STATE: "必须是 queued、running、succeeded、failed 或 cancelled",
     NOT_A_LIMIT: "必须是 1 到 100 的整数",
+    NOT_A_MOMENT: "必须是 UTC 时间，例如 2026-09-01T08:30:00.123Z",
     NOT_A_TASK_ID: "必须是 taskId",
     NOT_BOOLEAN: "必须是 true 或 false",
 }
@@ -199,7 +201,11 @@ PROBLEMS: Mapping[str, ProblemText] = {
         405, "方法不允许", "Method not allowed", "此地址不支持该方法。", "This address does not answer that method."
     ),
     "not_acceptable": _problem(
-        406, "无法接受", "Not acceptable", "只提供 application/json。", "Only application/json can be served."
+        406,
+        "无法接受",
+        "Not acceptable",
+        "不提供所要求的媒体类型。",
+        "This address does not serve what `Accept` asks for.",
     ),
     "request_conflict": _problem(
         409,
@@ -272,6 +278,13 @@ PROBLEMS: Mapping[str, ProblemText] = {
         "Too many submits",
         "每分钟最多提交 {limit} 个任务。",
         "At most {limit} tasks can be submitted in a minute.",
+    ),
+    "busy": _problem(
+        503,
+        "连接数已满",
+        "Busy",
+        "等待、推送和下载的连接已满，请稍后再试。",
+        "As many waits, streams and downloads as can be are open; try again later.",
     ),
     "state_unavailable": _problem(
         503,

@@ -10,7 +10,7 @@ from ulid import ULID
 
 from exports import formats, kinds, storage
 from exports.conf import conf
-from exports.contracts import Event, ExportRequest, Phase, Principal, Right, ShardView, State, Step, TaskView
+from exports.contracts import Event, ExportRequest, Principal, Right, ShardView, State, Step, TaskView
 from exports.errors import (
     FieldInvalid,
     LimitReached,
@@ -33,7 +33,7 @@ _events = logs.events(__name__)
 _PREFIX = "exp_"
 _REQUEST_ID_MAX = 255
 _QUEUE_WAIT_S = 15
-_STEP_OF = {None: Step.PLAN, Phase.FETCH: Step.SHARD, Phase.RENDER: Step.RENDER, Phase.UPLOAD: Step.UPLOAD}
+_MOST_CHANGED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +124,21 @@ def _fingerprint(request: ExportRequest) -> str:
 
 
 def read_task(task_id: str, *, principal: Principal) -> TaskView:
-    """A task as its owner or an operator sees it; completes a cancel that is old enough.
+    """A task as its owner or an operator sees it; completes a cancel that is old enough, and notes a stall.
 
     Raises: TaskUnknown (also for another owner's), TaskGone, StateUnavailable.
     """
     view = _read(task_id, principal=principal)
     if view.cancel_requested_at is not None and sweep.complete_cancel(view):
         view = _read(task_id, principal=principal)
+    if is_stalled(view):
+        sweep.mark_stalled(view)
     return view
+
+
+def is_stalled(view: TaskView) -> bool:
+    """Whether a running task has made no progress for longer than is in order."""
+    return sweep.is_stalled(view)
 
 
 def _read(task_id: str, *, principal: Principal) -> TaskView:
@@ -160,6 +167,21 @@ def list_tasks(
     """The principal's own tasks, newest first. before: only tasks older than this one."""
     ids = [task_id for task_id in store().owned(principal.owner) if not before or task_id < before]
     return _views(ids, state=state, limit=limit, principal=principal)
+
+
+def list_changed(*, principal: Principal, since: dt.datetime) -> tuple[dt.datetime, list[TaskView]]:
+    """The principal's own tasks that changed since a moment, and the moment to ask from next time.
+
+    A task that changes while they are read is told once more.
+    """
+    since_ms = round(since.timestamp() * 1000)
+    next_ms, ids = store().changed(principal.owner, since_ms=since_ms, limit=_MOST_CHANGED)
+    return dt.datetime.fromtimestamp(next_ms / 1000, dt.UTC), store().read_all(ids)
+
+
+def now() -> dt.datetime:
+    """By the clock of the state. Raises: StateUnavailable."""
+    return dt.datetime.fromtimestamp(store().now_ms() / 1000, dt.UTC)
 
 
 def list_all(*, state: State, limit: int = 50) -> list[TaskView]:
@@ -231,7 +253,7 @@ def rerun(task_id: str, *, principal: Principal, from_scratch: bool = False) -> 
     with logs.bound(taskId=task_id, traceId=view.trace_id):
         _events.info("task.rerun", by=principal.owner, scratch=from_scratch)
     queued = read_task(task_id, principal=principal)
-    hints.send(_STEP_OF[queued.phase], traceparent=view.traceparent)
+    hints.send(sweep.STEP_OF[queued.phase], traceparent=view.traceparent)
     return queued
 
 

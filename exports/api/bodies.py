@@ -15,6 +15,7 @@ TASK_ID = re.compile(r"exp_[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
 """`exp_` and a ULID in Crockford's base 32."""
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_MOMENT = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]{1,6})?Z", re.ASCII)
 _FIRST_DAY = dt.date(1970, 1, 1)
 _LAST_DAY = dt.date(9998, 12, 31)
 _MISSING: dict[str, Any] = {"required": messages.REQUIRED, "null": messages.REQUIRED}
@@ -87,6 +88,16 @@ class TaskIdField(_Field):
         return str(data)
 
 
+class MomentField(_Field):
+    def to_internal_value(self, data: object) -> dt.datetime:
+        if not _MOMENT.fullmatch(str(data)):
+            _refuse(messages.NOT_A_MOMENT)
+        try:
+            return dt.datetime.fromisoformat(str(data))
+        except ValueError:
+            _refuse(messages.NOT_A_MOMENT)
+
+
 class FlagField(_Field):
     def to_internal_value(self, data: object) -> bool:
         if not isinstance(data, bool):
@@ -122,6 +133,7 @@ class ListQuery(serializers.Serializer[Any]):
             "state": ChoiceField(State, refusal=messages.NOT_A_STATE, default=None),
             "limit": LimitField(default=50),
             "before": TaskIdField(default=""),
+            "changedSince": MomentField(default=None),
         }
 
 

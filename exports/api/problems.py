@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework import exceptions
 
 from exports.api.representation import represent
+from exports.api.slots import Busy
 from exports.contracts import TaskView
 from exports.errors import (
     FieldInvalid,
@@ -105,6 +106,8 @@ def describe(error: Exception) -> Problem | None:
             return Problem(error.code, error.facts, running=error.running, headers=wait)
         case RangeNotSatisfiable():
             return Problem(error.code, error.facts, headers={"Content-Range": f"bytes */{error.size}"})
+        case Busy():
+            return Problem(error.code, headers={"Retry-After": str(RETRY_AFTER_S)})
         case RequestRefused():
             return Problem(error.code, error.facts)
         case StateUnavailable() | StoreUnavailable():

@@ -92,10 +92,21 @@ _TASK: dict[str, AnyField] = {
     "shards": Shards(),
     "cancelRequested": serializers.BooleanField(),
     "traceId": _text(),
+    "progress": _number(min_value=0, max_value=100, help_text="Percent; 100 only when succeeded."),
+    "rowsPerSecond": _number(allow_null=True, help_text="Over the last seconds in which there was progress."),
+    "etaSeconds": _number(allow_null=True, help_text="Until the file is there; null where nobody can tell."),
+    "queuePosition": _number(allow_null=True, help_text="From 1, of all that are queued; null unless queued."),
+    "stalled": serializers.BooleanField(
+        help_text="Running without progress for `stalled_after_s`; it goes on by itself."
+    ),
+    "pollAfterMs": _number(allow_null=True, help_text="When to ask again; null once the task has ended."),
 }
 Task = _shape("Task", **_TASK)
 TaskList = _shape(
-    "TaskList", tasks=Task(many=True), next=_text(allow_null=True, help_text="`before` of the next page.")
+    "TaskList",
+    tasks=Task(many=True),
+    next=_text(allow_null=True, help_text="`before` of the next page."),
+    changedAt=serializers.DateTimeField(help_text="`changedSince` of the next poll."),
 )
 Health = _shape("Health", status=_text())
 WrongField = _shape("WrongField", field=_text(), reason=_text())
@@ -111,6 +122,12 @@ ProblemShape = _shape(
     running=Task(required=False, help_text="Of a 429: the caller's task that is first to end."),
 )
 
+PREFER = OpenApiParameter(
+    "Prefer",
+    str,
+    OpenApiParameter.HEADER,
+    description="`wait=N` (RFC 7240, N to 10): answer when the task has ended, after N seconds at the latest.",
+)
 LANGUAGE = OpenApiParameter("Accept-Language", str, OpenApiParameter.HEADER, description="`zh` (default) or `en`.")
 
 _WHEN = {
@@ -118,7 +135,7 @@ _WHEN = {
     401: "No valid credentials.",
     403: "The right is missing, or the link is not valid.",
     404: "Unknown, or not yours.",
-    406: "Only application/json can be served.",
+    406: "What `Accept` asks for cannot be served.",
     409: "The requestId belongs to another request, or the task's state does not allow it.",
     410: "Kept no longer, or the link is out of date.",
     413: "The body is too large.",

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from exports import storage
 from exports.conf import conf
-from exports.contracts import State, Step, TaskView
+from exports.contracts import Phase, State, Step, TaskView
 from exports.errors import SettingInvalid, StepFailed
 from exports.pipeline import endings, hints, identity, workers
 from exports.state.keys import TaskRef, ref_of
@@ -22,6 +22,8 @@ from exports.telemetry import logs
 _events = logs.events(__name__)
 _HOUR_MS = 3_600_000
 _PROPOSALS = 100
+STEP_OF = {None: Step.PLAN, Phase.FETCH: Step.SHARD, Phase.RENDER: Step.RENDER, Phase.UPLOAD: Step.UPLOAD}
+"""The class of a task's next step, by its phase."""
 
 
 def sweep(*, boot: bool = False) -> None:
@@ -86,7 +88,7 @@ def _recover(view: TaskView, lease: Lease, *, proven: bool, counted: bool) -> No
 
 
 def end_stuck() -> None:
-    """Tasks whose cancel is old, that every worker has found foreign, or that have run for too long."""
+    """Tasks whose cancel is old, that every worker has found foreign, or that have run for too long; mark the stalled."""
     for task_id in (*store().in_state(State.QUEUED), *store().in_state(State.RUNNING)):
         with _tolerated("ending.failed"):
             view = store().read(task_id)
@@ -96,6 +98,24 @@ def end_stuck() -> None:
                 _settle_failure(view, store().fail_foreign(_ref(view)), code="specification_changed")
             elif view is not None and view.run_ms >= conf().max_runtime_s * 1000:
                 _settle_failure(view, store().fail_overdue(_ref(view)), code="max_runtime")
+            elif view is not None and is_stalled(view):
+                mark_stalled(view)
+
+
+def is_stalled(view: TaskView) -> bool:
+    """Whether a running task has made no progress for longer than is in order."""
+    if view.state is not State.RUNNING or view.progress_at is None:
+        return False
+    return view.read_at - view.progress_at >= dt.timedelta(seconds=conf().stalled_after_s)
+
+
+def mark_stalled(view: TaskView) -> None:
+    """Count a stall once, and wake a worker for the task: it is proposed before all others."""
+    if view.stalled_at is not None or store().mark_stalled(_ref(view)) != "stalled":
+        return
+    with logs.bound(taskId=view.task_id, traceId=view.trace_id):
+        _events.warning("task.stalled", phase=view.phase, processed=view.processed)
+    hints.send(STEP_OF[view.phase], traceparent=view.traceparent)
 
 
 def _ref(view: TaskView) -> TaskRef:

@@ -89,6 +89,7 @@ class Housekeeping(Connection):
             for state in State:
                 pipe.zrem(keys.index(state), task_id)
             pipe.zrem(keys.owner_index(owner), task_id)
+            pipe.zrem(keys.owner_changed(owner), task_id)
             pipe.zrem(keys.NOTIFY, task_id)
             pipe.zrem(keys.CLEANUP, f"{task_id}|{owner}")
             pipe.execute()

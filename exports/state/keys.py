@@ -58,6 +58,11 @@ def owner_index(digest: str, state: State | None = None) -> str:
     return f"{PREFIX}:index:owner:{digest}" + (f":{state}" if state else "")
 
 
+def owner_changed(digest: str) -> str:
+    """Tasks of an owner, by the time of their last change (ms)."""
+    return f"{PREFIX}:index:changed:{digest}"
+
+
 IDENTITY = f"{PREFIX}:identity"
 SWEEP_LOCK = f"{PREFIX}:sweep-lock"
 WORKERS = f"{PREFIX}:workers"
@@ -80,4 +85,5 @@ def names(ref: TaskRef) -> dict[str, str]:
     owner = owner_digest(ref.owner)
     found["index_owner"] = owner_index(owner)
     found |= {f"owner_{state}": owner_index(owner, state) for state in (State.QUEUED, State.RUNNING)}
+    found["owner_changed"] = owner_changed(owner)
     return found

@@ -89,8 +89,9 @@ class Store(Reader, Housekeeping):
 
     # --- under a claim ---------------------------------------------------------------------
 
-    def renew(self, claim: Claim, *, begun: bool = False) -> str:
-        return self._held("renew_lease", claim, begun=int(begun))[0]
+    def renew(self, claim: Claim, *, begun: bool = False, moved: bool = False) -> str:
+        """begun: a page is about to be read. moved: there was progress since the last call."""
+        return self._held("renew_lease", claim, begun=int(begun), moved=int(moved))[0]
 
     def keep_plan(self, claim: Claim, field: str, value: str) -> str:
         return self._run("keep_plan", claim.ref, claim=claim.claim_id, field=field, value=value)[0]
@@ -176,6 +177,10 @@ class Store(Reader, Housekeeping):
     def fail_overdue(self, ref: TaskRef) -> str:
         """Fail a task that has run longer than any may."""
         return self._run("fail_overdue", ref, most_ms=self._conf.max_runtime_s * 1000)[0]
+
+    def mark_stalled(self, ref: TaskRef) -> str:
+        """Note that a running task makes no progress."""
+        return self._run("mark_stalled", ref, after_ms=self._conf.stalled_after_s * 1000)[0]
 
     def recover(self, ref: TaskRef, lease: Lease, *, proven: bool, counted: bool) -> str:
         return self._run(

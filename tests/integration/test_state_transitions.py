@@ -95,6 +95,7 @@ ACTS: dict[str, Act] = {
     "complete_cancel": lambda state, task, _: state.complete_cancel(task),
     "fail_foreign": lambda state, task, _: state.fail_foreign(task),
     "fail_overdue": lambda state, task, _: state.fail_overdue(task),
+    "mark_stalled": lambda state, task, _: state.mark_stalled(task),
     "cancel_task": lambda state, task, _: state.cancel(task),
     "rerun_task": lambda state, task, _: state.rerun(task, digest=DIGEST, from_scratch=False),
 }
@@ -202,7 +203,7 @@ def test_a_script_moves_a_task_only_as_the_table_says(redis_db: "Redis[bytes]", 
     "name",
     sorted(
         set(TRANSITIONS)
-        - {"claim_step", "cancel_task", "complete_cancel", "fail_foreign", "fail_overdue", "rerun_task"}
+        - {"claim_step", "cancel_task", "complete_cancel", "fail_foreign", "fail_overdue", "mark_stalled", "rerun_task"}
     ),
 )
 def test_a_script_of_a_claim_that_lost_its_lease_changes_nothing(redis_db: "Redis[bytes]", name: str) -> None:

@@ -20,6 +20,7 @@
 --   events
 --   runnable
 --   enter
+--   progress
 -- REPLY
 --   ok           step, fence, record or '', constants or '', 1 if it starts the task, then the task's fields and values
 --   full         no place left under one of the limits; a task that its owner's limit keeps queued is proposed last
@@ -75,6 +76,7 @@ write_lease(step, {fence = fence, claim = A.claim, begun = '0', worker = A.worke
 if state == 'queued' then
   enter('running', now)
   redis.call('HSET', K.task, 'started_at', int(now))
+  begin_progress(now)
   note(now, 'running', '')
 end
 propose(class, now)

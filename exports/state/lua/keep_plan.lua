@@ -9,6 +9,7 @@
 --   value     text    the kind's own text
 -- USES
 --   leases
+--   progress
 -- REPLY
 --   ok        kept
 --   stop      the task is being cancelled
@@ -16,5 +17,7 @@
 local l = held('plan', A.claim)
 if not l then return {'lost'} end
 redis.call('HSETNX', K.plan, A.field, A.value)
-write_lease('plan', l, now_ms())
+local now = now_ms()
+progressed(now, 0)
+write_lease('plan', l, now)
 return {cancel_requested() ~= '' and 'stop' or 'ok'}
