@@ -196,6 +196,18 @@ class Shard:
     planned: int
 
 
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an export would find now, without a promise. rows: by shard; None where the time was over before.
+
+    sample: a shard with rows, for a look at their size. issues: codes of `exports.messages.ISSUES`.
+    """
+
+    rows: Mapping[str, int | None]
+    sample: Shard | None
+    issues: tuple[str, ...]
+
+
 class Drift(StrEnum):
     """How a shard's rows at its end compare with the plan, where no number can be told."""
 

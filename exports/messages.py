@@ -102,6 +102,17 @@ def _attempts(attempts: int, language: Language) -> str:
     return Text("，共尝试 {attempts} 次", ", {attempts} {plural}").say(language, attempts=attempts, plural=plural)
 
 
+ISSUES = {
+    "no_time_index": Text("时间列没有索引，读取会很慢", "the time column has no index: reading will be slow"),
+    "touches_now": Text(
+        "范围包含今天或以后，最新的订单可能不在文件中",
+        "the range touches today: the newest orders may not be in the file",
+    ),
+    "not_all_counted": Text("未能及时统计所有日期", "not every day could be counted in time"),
+    "row_limit": CAUSES["row_limit"],
+}
+"""What a dry run finds, by its code."""
+
 REQUIRED = "is required"
 NOT_TEXT = "must be text"
 NOT_PRINTABLE = "must have 1 to 255 printable characters"
@@ -285,6 +296,13 @@ PROBLEMS: Mapping[str, ProblemText] = {
         "Busy",
         "等待、推送和下载的连接已满，请稍后再试。",
         "As many waits, streams and downloads as can be are open; try again later.",
+    ),
+    "orders_unavailable": _problem(
+        503,
+        "暂时不可用",
+        "Not available",
+        "订单数据库暂时不可用，请稍后再试。",
+        "The orders database is not available; try again later.",
     ),
     "state_unavailable": _problem(
         503,

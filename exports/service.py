@@ -22,6 +22,8 @@ from exports.errors import (
 )
 from exports.pipeline import diagnosis, endings, hints, purging, sweep, workers
 from exports.pipeline.diagnosis import Finding
+from exports.pipeline.estimate import Estimate
+from exports.pipeline.estimate import estimate as make_estimate
 from exports.pipeline.purging import Purged
 from exports.pipeline.specification import specify
 from exports.state.keys import ref_of
@@ -93,6 +95,15 @@ def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
     if view is None:
         raise TaskGone("the task of this requestId has just expired")
     return Submitted(task_id, view.state, created=False, trace_id=view.trace_id)
+
+
+def estimate(request: ExportRequest) -> Estimate:
+    """What an export would be; nothing is written.
+
+    Raises: FieldInvalid, WindowTooLong, SourceUnavailable, StepBroken, StateUnavailable.
+    """
+    _check(request)
+    return make_estimate(request)
 
 
 def _limit_reached(hit: LimitHit) -> LimitReached:

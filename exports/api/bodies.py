@@ -105,21 +105,23 @@ class FlagField(_Field):
         return data
 
 
-class SubmitBody(serializers.Serializer[Any]):
-    """The frozen request. `from` is a word of Python, so the fields are named in a method."""
+class DryRunBody(serializers.Serializer[Any]):
+    """What shapes an export. `from` is a word of Python, so the fields are named in a method."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        return {
-            "requestId": RequestIdField(),
-            "from": DayField(),
-            "to": DayField(),
-            "format": ChoiceField(Format, refusal=messages.NOT_A_FORMAT),
-        }
+        return {"from": DayField(), "to": DayField(), "format": ChoiceField(Format, refusal=messages.NOT_A_FORMAT)}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["to"] < attrs["from"]:
             raise serializers.ValidationError({"to": messages.REVERSED})
         return attrs
+
+
+class SubmitBody(DryRunBody):
+    """The frozen request."""
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        return {"requestId": RequestIdField(), **super().get_fields()}
 
 
 class RerunBody(serializers.Serializer[Any]):

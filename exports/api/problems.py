@@ -16,6 +16,7 @@ from exports.errors import (
     FieldInvalid,
     LimitReached,
     RequestRefused,
+    SourceUnavailable,
     StateUnavailable,
     StoreUnavailable,
 )
@@ -110,6 +111,8 @@ def describe(error: Exception) -> Problem | None:
             return Problem(error.code, headers={"Retry-After": str(RETRY_AFTER_S)})
         case RequestRefused():
             return Problem(error.code, error.facts)
+        case SourceUnavailable():
+            return Problem("orders_unavailable", headers={"Retry-After": str(RETRY_AFTER_S)})
         case StateUnavailable() | StoreUnavailable():
             return Problem(error.code, headers={"Retry-After": str(RETRY_AFTER_S)})
     code = next((code for kind, code in _FRAMEWORK if isinstance(error, kind)), None)

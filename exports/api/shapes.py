@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from exports.api import problems
 from exports.contracts import Drift, Format, Phase, State
-from exports.messages import CAUSES, PROBLEMS
+from exports.messages import CAUSES, ISSUES, PROBLEMS
 
 AnyField = serializers.Field[Any, Any, Any, Any]
 
@@ -46,6 +46,7 @@ _SUBMIT: dict[str, AnyField] = {
     "format": serializers.ChoiceField(choices=[format_.value for format_ in Format]),
 }
 SubmitRequest = _shape("SubmitRequest", **_SUBMIT)
+DryRunRequest = _shape("DryRunRequest", **{name: field for name, field in _SUBMIT.items() if name != "requestId"})
 Submitted = _shape("Submitted", taskId=_text(), state=_state(), progressUrl=_text())
 RerunRequest = _shape(
     "RerunRequest",
@@ -107,6 +108,19 @@ TaskList = _shape(
     tasks=Task(many=True),
     next=_text(allow_null=True, help_text="`before` of the next page."),
     changedAt=serializers.DateTimeField(help_text="`changedSince` of the next poll."),
+)
+ShardRows = _shape("ShardRows", shardId=_text(), rows=_number(allow_null=True, help_text="Null: not counted in time."))
+Span = _shape("Span", low=_number(), high=_number())
+Issue = _shape("Issue", code=serializers.ChoiceField(choices=sorted(ISSUES)), message=_text())
+DryRun = _shape(
+    "DryRun",
+    ok=serializers.BooleanField(help_text="False: the export would fail."),
+    rows=_number(help_text="Of the moment; guessed where a shard was not counted in time."),
+    shards=ShardRows(many=True, help_text="One a day."),
+    sheets=_number(allow_null=True, help_text="Null for a format without sheets."),
+    bytes=Span(),
+    seconds=Span(),
+    issues=Issue(many=True),
 )
 Health = _shape("Health", status=_text())
 WrongField = _shape("WrongField", field=_text(), reason=_text())

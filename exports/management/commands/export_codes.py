@@ -3,7 +3,7 @@
 from typing import Any
 
 from exports.management.base import Answer, ExportCommand
-from exports.messages import CAUSES, PROBLEMS
+from exports.messages import CAUSES, ISSUES, PROBLEMS
 
 _INTRO = """\
 # Codes
@@ -28,6 +28,15 @@ that succeeded.
 |---|---|---|"""
 
 
+_ISSUES = """
+## Dry runs
+
+`code` of what `POST /api/orders/export/validate` finds.
+
+| code | English | Chinese |
+|---|---|---|"""
+
+
 class Command(ExportCommand):
     help = "Prints docs/codes.md: every code of a refusal and of a failed task, in both languages."
 
@@ -35,5 +44,6 @@ class Command(ExportCommand):
         problems = sorted(PROBLEMS.items(), key=lambda item: (item[1].status, item[0]))
         refusals = [f"| {text.status} | `{code}` | {text.detail.en} | {text.detail.zh} |" for code, text in problems]
         failures = [f"| `{code}` | {text.en} | {text.zh} |" for code, text in sorted(CAUSES.items())]
+        issues = [f"| `{code}` | {text.en} | {text.zh} |" for code, text in sorted(ISSUES.items())]
         data = {"refusals": {code: text.status for code, text in problems}, "failures": sorted(CAUSES)}
-        return Answer([_INTRO, *refusals, _FAILED, *failures], data)
+        return Answer([_INTRO, *refusals, _FAILED, *failures, _ISSUES, *issues], data)
