@@ -103,6 +103,12 @@ _TASK: dict[str, AnyField] = {
     "pollAfterMs": _number(allow_null=True, help_text="When to ask again; null once the task has ended."),
 }
 Task = _shape("Task", **_TASK)
+StreamEvent = _shape(
+    "StreamEvent",
+    id=_text(help_text="Digest of the data; `Last-Event-ID` of a reader who comes back."),
+    event=serializers.ChoiceField(choices=["progress", "end"]),
+    data=_text(help_text="The task as JSON."),
+)
 TaskList = _shape(
     "TaskList",
     tasks=Task(many=True),

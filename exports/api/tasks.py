@@ -120,7 +120,7 @@ class Task(ApiView):
         ],
         responses={
             (200, "application/json"): shapes.Task,
-            (200, "text/event-stream"): OpenApiTypes.STR,
+            (200, "text/event-stream"): shapes.StreamEvent,
             204: OpenApiResponse(description="Of a stream: the task has ended, and `Last-Event-ID` is its last event."),
             304: OpenApiResponse(description="Not changed since the ETag that was sent."),
             **shapes.refusals(404, 406, 410, 503),
