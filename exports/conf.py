@@ -43,6 +43,14 @@ class Conf:
     max_days: int = _setting(366, "Longest window of a task, in days", 1, 3660)
     max_rows: int = _setting(5_000_000, "Most rows of a task; known after planning", 1)
 
+    max_runtime_s: int = _setting(21_600, "A task that was worked on for longer fails; a rerun goes on", 1, 31 * 86_400)
+    stalled_after_s: int = _setting(
+        120, "A running task without progress for this long is marked as stalled", 1, 86_400
+    )
+    running_per_owner: int = _setting(4, "Most running tasks of an owner; more wait in the queue", 1, 10_000)
+    queued_per_owner: int = _setting(20, "Most queued tasks of an owner; a further submit is refused", 1, 100_000)
+    submits_per_minute: int = _setting(60, "Most tasks that an owner makes in a minute", 1, 100_000)
+
     # reading
     page_rows: int = _setting(2000, "Rows of a page", 1, 2000)
     page_rows_min: int = _setting(200, "Smallest page after halving", 1, 2000)
@@ -104,6 +112,15 @@ class Conf:
     s3_part_mb: int = _setting(8, "Size of a part; larger for files of more than 10,000 parts", 5, 64)
     state_days: int = _setting(7, "Days that a task is kept after its end, its requestId included", 1, 365)
     file_days: int = _setting(7, "Days that a file is kept; at most state_days", 1, 365)
+
+    # the web process
+    long_requests: int = _setting(
+        8,
+        "Most waits, streams and downloads at the same time in a web process; half of its threads by default",
+        1,
+        1000,
+    )
+    stream_s: int = _setting(300, "A stream of events ends after this time; its reader comes back by itself", 1, 3600)
 
     # access
     auth: str = _setting(

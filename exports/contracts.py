@@ -196,6 +196,18 @@ class Shard:
     planned: int
 
 
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an export would find now, without a promise. rows: by shard; None where the time was over before.
+
+    sample: a shard with rows, for a look at their size. issues: codes of `exports.messages.ISSUES`.
+    """
+
+    rows: Mapping[str, int | None]
+    sample: Shard | None
+    issues: tuple[str, ...]
+
+
 class Drift(StrEnum):
     """How a shard's rows at its end compare with the plan, where no number can be told."""
 
@@ -318,7 +330,11 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task as read in one round trip. Numbers are rows; times are UTC. foreign: its last claim was by another specification. drift: None until all shards are done."""
+    """A task as read in one round trip. Numbers are rows; times are UTC. foreign: its last claim was by another specification. drift: None until all shards are done.
+
+    run_ms: how long somebody has worked on this epoch. queued_before: queued tasks that came first; None unless queued.
+    rows_per_second: over the last seconds in which there was progress. stalled_at: when a silence was noted; None while it moves.
+    """
 
     task_id: str
     request: ExportRequest
@@ -345,6 +361,11 @@ class TaskView:
     expires_at: dt.datetime | None
     traceparent: str
     foreign: bool
+    run_ms: int
+    queued_before: int | None
+    progress_at: dt.datetime | None
+    stalled_at: dt.datetime | None
+    rows_per_second: float | None
     read_at: dt.datetime
 
     @property

@@ -2,10 +2,11 @@
 
 ExportError
 ├── RequestRefused         tell the user; nothing was written
-│   ├── FieldInvalid         400, names the field
+│   ├── FieldInvalid         400, names the fields
 │   ├── WindowTooLong        422
 │   ├── RequestConflict      409, the requestId belongs to another body
 │   ├── StateConflict        409, the task's state does not allow it
+│   ├── LimitReached         429, the owner has too much under way
 │   ├── TaskUnknown          404, unknown or not yours
 │   └── TaskGone             410, kept no longer
 ├── StateUnavailable       503; a step stops and the sweep goes on later
@@ -21,7 +22,10 @@ ExportError
 └── SettingInvalid         refuse to start; names the setting
 """
 
-from exports.contracts import State
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from exports.contracts import State, TaskView
 
 
 class ExportError(Exception):
@@ -32,55 +36,64 @@ class ExportError(Exception):
 
 
 class RequestRefused(ExportError):
-    code = "invalid_request"
-    status = 400
+    """facts: what its sentence in `exports.messages.PROBLEMS` names."""
+
+    code = "bad_request"
+
+    def __init__(self, text: str = "", **facts: object) -> None:
+        super().__init__(text)
+        self.facts = facts
 
 
 class FieldInvalid(RequestRefused):
-    """One field of the request is wrong. `reason` is a sentence in English, without the value."""
+    """Fields of the request are wrong. Each reason is a sentence in English, without the value.
+
+    others: further wrong fields and their reasons.
+    """
 
     code = "invalid_field"
 
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}")
+    def __init__(self, field: str, reason: str, others: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(f"{field}: {reason}", field=field, reason=reason)
         self.field = field
-        self.reason = reason
+        self.reasons = {field: reason, **others}
 
 
 class WindowTooLong(RequestRefused):
     code = "window_too_long"
-    status = 422
 
     def __init__(self, days: int, limit: int) -> None:
-        super().__init__(f"the window has {days} days, at most {limit} are allowed")
-        self.days = days
-        self.limit = limit
+        super().__init__(f"the window has {days} days, at most {limit} are allowed", days=days, limit=limit)
 
 
 class RequestConflict(RequestRefused):
     code = "request_conflict"
-    status = 409
 
 
 class StateConflict(RequestRefused):
     """The task's state does not allow what was asked. `code` says which: see `exports.messages`."""
 
-    status = 409
-
     def __init__(self, code: str, state: State) -> None:
-        super().__init__(f"{code}: the task is {state}")
+        super().__init__(f"{code}: the task is {state}", state=state)
         self.code = code
-        self.state = state
+
+
+class LimitReached(RequestRefused):
+    """`code`: `queue_full` or `too_many_submits`. running: the owner's task that is first to end, if there is one."""
+
+    def __init__(self, code: str, *, limit: int, retry_after_s: int, running: TaskView | None) -> None:
+        super().__init__(code, limit=limit)
+        self.code = code
+        self.retry_after_s = retry_after_s
+        self.running = running
 
 
 class TaskUnknown(RequestRefused):
     code = "task_not_found"
-    status = 404
 
 
 class TaskGone(RequestRefused):
     code = "task_gone"
-    status = 410
 
 
 class StateUnavailable(ExportError):

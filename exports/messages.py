@@ -54,6 +54,7 @@ CAUSES = {
     "spool_lost": Text("暂存数据丢失或损坏", "spooled data lost or damaged"),
     "store_unavailable": Text("文件存储不可用", "file store not available"),
     "row_limit": Text("行数超过上限", "more rows than allowed"),
+    "max_runtime": Text("运行时间超过上限", "ran longer than allowed"),
     "specification_changed": Text("导出设置已更改", "columns or file settings have changed"),
     "poison": Text("该页多次使工作进程中止", "the page ended its worker several times"),
     "unclassified": Text("内部错误", "internal error"),
@@ -101,6 +102,17 @@ def _attempts(attempts: int, language: Language) -> str:
     return Text("，共尝试 {attempts} 次", ", {attempts} {plural}").say(language, attempts=attempts, plural=plural)
 
 
+ISSUES = {
+    "no_time_index": Text("时间列没有索引，读取会很慢", "the time column has no index: reading will be slow"),
+    "touches_now": Text(
+        "范围包含今天或以后，最新的订单可能不在文件中",
+        "the range touches today: the newest orders may not be in the file",
+    ),
+    "not_all_counted": Text("未能及时统计所有日期", "not every day could be counted in time"),
+    "row_limit": CAUSES["row_limit"],
+}
+"""What a dry run finds, by its code."""
+
 REQUIRED = "is required"
 NOT_TEXT = "must be text"
 NOT_PRINTABLE = "must have 1 to 255 printable characters"
@@ -111,6 +123,7 @@ NOT_A_FORMAT = "must be csv or xlsx"
 KEY_DIFFERS = "must equal the Idempotency-Key header"
 NOT_A_STATE = "must be queued, running, succeeded, failed or cancelled"
 NOT_A_LIMIT = "must be a whole number from 1 to 100"
+NOT_A_MOMENT = "must be a time in UTC, as 2026-09-01T08:30:00.123Z"
 NOT_A_TASK_ID = "must be a taskId"
 NOT_BOOLEAN = "must be true or false"
 
@@ -125,6 +138,7 @@ REASONS_ZH = {
     KEY_DIFFERS: "必须与请求头 Idempotency-Key 相同",
     NOT_A_STATE: "必须是 queued、running、succeeded、failed 或 cancelled",
     NOT_A_LIMIT: "必须是 1 到 100 的整数",
+    NOT_A_MOMENT: "必须是 UTC 时间，例如 2026-09-01T08:30:00.123Z",
     NOT_A_TASK_ID: "必须是 taskId",
     NOT_BOOLEAN: "必须是 true 或 false",
 }
@@ -132,127 +146,184 @@ REASONS_ZH = {
 
 @dataclass(frozen=True, slots=True)
 class ProblemText:
-    """Title and detail of a refusal."""
+    """Status, title and detail of a refusal."""
 
+    status: int
     title: Text
     detail: Text
 
 
-def _problem(zh_title: str, en_title: str, zh_detail: str, en_detail: str) -> ProblemText:
-    return ProblemText(Text(zh_title, en_title), Text(zh_detail, en_detail))
+def _problem(status: int, zh_title: str, en_title: str, zh_detail: str, en_detail: str) -> ProblemText:
+    return ProblemText(status, Text(zh_title, en_title), Text(zh_detail, en_detail))
 
 
 PROBLEMS: Mapping[str, ProblemText] = {
-    "bad_request": _problem("请求有误", "Bad request", "无法理解该请求。", "The request cannot be understood."),
+    "bad_request": _problem(400, "请求有误", "Bad request", "无法理解该请求。", "The request cannot be understood."),
     "invalid_body": _problem(
+        400,
         "请求体有误",
         "Invalid body",
         "请求体必须是一个 JSON 对象，键不重复，UTF-8 编码。",
         "The body must be one JSON object in UTF-8, without repeated keys.",
     ),
-    "invalid_field": _problem("字段有误", "Invalid field", "{field}：{reason}。", "{field} {reason}."),
+    "invalid_field": _problem(400, "字段有误", "Invalid field", "{field}：{reason}。", "{field} {reason}."),
     "not_authenticated": _problem(
-        "未登录", "Not authenticated", "缺少身份凭证。", "The request carries no credentials."
+        401, "未登录", "Not authenticated", "缺少身份凭证。", "The request carries no credentials."
     ),
     "authentication_failed": _problem(
-        "身份验证失败", "Authentication failed", "身份凭证无效。", "The credentials are not valid."
+        401, "身份验证失败", "Authentication failed", "身份凭证无效。", "The credentials are not valid."
     ),
     "permission_denied": _problem(
-        "没有权限", "Permission denied", "没有执行此操作的权限。", "You have no right to do this."
+        403, "没有权限", "Permission denied", "没有执行此操作的权限。", "You have no right to do this."
     ),
     "loopback_only": _problem(
+        403,
         "仅限本机",
         "Loopback only",
         "演示模式只接受来自本机的请求。",
         "Without authentication only requests from this machine are answered.",
     ),
     "link_invalid": _problem(
+        403,
         "下载链接无效",
         "Invalid link",
         "下载链接无效，请重新查询任务。",
         "The link is not valid; read the task again for a new one.",
     ),
     "link_expired": _problem(
+        410,
         "下载链接已过期",
         "Link expired",
         "下载链接已过期，请重新查询任务。",
         "The link has expired; read the task again for a new one.",
     ),
     "link_outdated": _problem(
+        410,
         "下载链接已失效",
         "Link outdated",
         "任务已重新运行，请重新查询任务。",
         "The task was run again since; read it again for a new link.",
     ),
-    "not_found": _problem("地址不存在", "Not found", "没有这个地址。", "There is nothing at this address."),
+    "not_found": _problem(404, "地址不存在", "Not found", "没有这个地址。", "There is nothing at this address."),
     "task_not_found": _problem(
-        "任务不存在", "Unknown task", "任务不存在，或不属于你。", "There is no such task, or it is not yours."
+        404, "任务不存在", "Unknown task", "任务不存在，或不属于你。", "There is no such task, or it is not yours."
     ),
     "method_not_allowed": _problem(
-        "方法不允许", "Method not allowed", "此地址不支持该方法。", "This address does not answer that method."
+        405, "方法不允许", "Method not allowed", "此地址不支持该方法。", "This address does not answer that method."
     ),
     "not_acceptable": _problem(
-        "无法接受", "Not acceptable", "只提供 application/json。", "Only application/json can be served."
+        406,
+        "无法接受",
+        "Not acceptable",
+        "不提供所要求的媒体类型。",
+        "This address does not serve what `Accept` asks for.",
     ),
     "request_conflict": _problem(
+        409,
         "requestId 冲突",
         "requestId in use",
         "该 requestId 已用于另一个请求。",
         "This requestId belongs to another request; a new request takes a new one.",
     ),
     "cannot_cancel": _problem(
-        "无法取消", "Cannot cancel", "任务已是 {state}，无法取消。", "The task is {state} and cannot be cancelled."
+        409, "无法取消", "Cannot cancel", "任务已是 {state}，无法取消。", "The task is {state} and cannot be cancelled."
     ),
     "cannot_rerun": _problem(
+        409,
         "无法重跑",
         "Cannot rerun",
         "任务处于 {state}，只有失败的任务可以重跑。",
         "The task is {state}; only a failed task can run again.",
     ),
     "specification_changed": _problem(
+        409,
         "导出规格已变更",
         "Specification changed",
         "导出规格已变更，只能从头重跑。",
         "The specification has changed since; the task can only run again from scratch.",
     ),
     "file_not_ready": _problem(
-        "文件未就绪", "File not ready", "任务处于 {state}，没有可下载的文件。", "The task is {state}; it has no file."
+        409,
+        "文件未就绪",
+        "File not ready",
+        "任务处于 {state}，没有可下载的文件。",
+        "The task is {state}; it has no file.",
     ),
     "task_gone": _problem(
-        "已过保留期", "No longer kept", "该任务或其文件已过保留期。", "The task or its file is kept no longer."
+        410, "已过保留期", "No longer kept", "该任务或其文件已过保留期。", "The task or its file is kept no longer."
     ),
     "body_too_large": _problem(
-        "请求体过大", "Body too large", "请求体最多 {limit} 字节。", "The body may have at most {limit} bytes."
+        413, "请求体过大", "Body too large", "请求体最多 {limit} 字节。", "The body may have at most {limit} bytes."
     ),
     "unsupported_media_type": _problem(
+        415,
         "媒体类型不支持",
         "Unsupported media type",
         "请求体必须是 application/json。",
         "The body must be application/json.",
     ),
     "range_not_satisfiable": _problem(
+        416,
         "范围无效",
         "Range not satisfiable",
         "文件有 {size} 字节，请求的范围在其之外。",
         "The file has {size} bytes; the range lies outside.",
     ),
     "window_too_long": _problem(
+        422,
         "日期范围过长",
         "Window too long",
         "共 {days} 天，最多 {limit} 天。",
         "The window has {days} days, at most {limit} are allowed.",
     ),
+    "queue_full": _problem(
+        429,
+        "排队任务过多",
+        "Queue full",
+        "排队中的任务已达 {limit} 个，请在其中一个结束后再提交。",
+        "{limit} of your tasks are queued; submit again when one has ended.",
+    ),
+    "too_many_submits": _problem(
+        429,
+        "提交过于频繁",
+        "Too many submits",
+        "每分钟最多提交 {limit} 个任务。",
+        "At most {limit} tasks can be submitted in a minute.",
+    ),
+    "busy": _problem(
+        503,
+        "连接数已满",
+        "Busy",
+        "等待、推送和下载的连接已满，请稍后再试。",
+        "As many waits, streams and downloads as can be are open; try again later.",
+    ),
+    "orders_unavailable": _problem(
+        503,
+        "暂时不可用",
+        "Not available",
+        "订单数据库暂时不可用，请稍后再试。",
+        "The orders database is not available; try again later.",
+    ),
     "state_unavailable": _problem(
-        "暂时不可用", "Not available", "服务暂时不可用，请稍后再试。", "The service is not available; try again later."
+        503,
+        "暂时不可用",
+        "Not available",
+        "服务暂时不可用，请稍后再试。",
+        "The service is not available; try again later.",
     ),
     "store_unavailable": _problem(
+        503,
         "暂时不可用",
         "Not available",
         "文件存储暂时不可用，请稍后再试。",
         "The file store is not available; try again later.",
     ),
-    "internal": _problem("内部错误", "Internal error", "内部错误，已记录。", "An internal error; it has been logged."),
+    "internal": _problem(
+        500, "内部错误", "Internal error", "内部错误，已记录。", "An internal error; it has been logged."
+    ),
 }
+
+"""Every refusal by its code: the one table behind the answers, docs/codes.md and the published schema."""
 
 
 def reason_text(reason: str, language: Language) -> str:

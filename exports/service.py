@@ -2,6 +2,7 @@
 
 import datetime as dt
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -9,9 +10,10 @@ from ulid import ULID
 
 from exports import formats, kinds, storage
 from exports.conf import conf
-from exports.contracts import Event, ExportRequest, Phase, Principal, Right, ShardView, State, Step, TaskView
+from exports.contracts import Event, ExportRequest, Principal, Right, ShardView, State, Step, TaskView
 from exports.errors import (
     FieldInvalid,
+    LimitReached,
     RequestConflict,
     StateConflict,
     TaskGone,
@@ -20,17 +22,21 @@ from exports.errors import (
 )
 from exports.pipeline import diagnosis, endings, hints, manifest, purging, sweep, verifying, workers
 from exports.pipeline.diagnosis import Finding
+from exports.pipeline.estimate import Estimate
+from exports.pipeline.estimate import estimate as make_estimate
 from exports.pipeline.purging import Purged
 from exports.pipeline.specification import specify
 from exports.pipeline.verifying import Proof
 from exports.state.keys import ref_of
+from exports.state.replies import LimitHit
 from exports.state.store import Counters, store
 from exports.telemetry import logs, trace
 
 _events = logs.events(__name__)
 _PREFIX = "exp_"
 _REQUEST_ID_MAX = 255
-_STEP_OF = {None: Step.PLAN, Phase.FETCH: Step.SHARD, Phase.RENDER: Step.RENDER, Phase.UPLOAD: Step.UPLOAD}
+_QUEUE_WAIT_S = 15
+_MOST_CHANGED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ def must_mask(principal: Principal) -> bool:
 def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
     """Make a task, or find the one that has this requestId.
 
-    Raises: FieldInvalid, WindowTooLong, RequestConflict, TaskGone, StateUnavailable; nothing is written then.
+    Raises: FieldInvalid, WindowTooLong, RequestConflict, LimitReached, TaskGone, StateUnavailable; nothing is written then.
     """
     _check(request)
     traceparent = traceparent or trace.new_traceparent()
@@ -86,6 +92,8 @@ def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
             _events.info("task.submitted", kind=request.kind, format=str(request.format), days=_days(request))
         hints.send(Step.PLAN, traceparent=traceparent)
         return Submitted(ref.id, State.QUEUED, created=True, trace_id=trace.trace_id(traceparent))
+    if isinstance(known, LimitHit):
+        raise _limit_reached(known)
     task_id, known_fingerprint = known
     if known_fingerprint != fingerprint:
         raise RequestConflict("the requestId belongs to another export")
@@ -93,6 +101,25 @@ def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
     if view is None:
         raise TaskGone("the task of this requestId has just expired")
     return Submitted(task_id, view.state, created=False, trace_id=view.trace_id)
+
+
+def estimate(request: ExportRequest) -> Estimate:
+    """What an export would be; nothing is written.
+
+    Raises: FieldInvalid, WindowTooLong, SourceUnavailable, StepBroken, StateUnavailable.
+    """
+    _check(request)
+    return make_estimate(request)
+
+
+def _limit_reached(hit: LimitHit) -> LimitReached:
+    """Nobody can tell when a place in the queue comes free: a caller asks again after some seconds."""
+    code, limit = {
+        "queued": ("queue_full", conf().queued_per_owner),
+        "made": ("too_many_submits", conf().submits_per_minute),
+    }[hit.reason]
+    wait_s = math.ceil(hit.wait_ms / 1000) or _QUEUE_WAIT_S
+    return LimitReached(code, limit=limit, retry_after_s=wait_s, running=store().read(hit.task_id))
 
 
 def _check(request: ExportRequest) -> None:
@@ -114,14 +141,21 @@ def _fingerprint(request: ExportRequest) -> str:
 
 
 def read_task(task_id: str, *, principal: Principal) -> TaskView:
-    """A task as its owner or an operator sees it; completes a cancel that is old enough.
+    """A task as its owner or an operator sees it; completes a cancel that is old enough, and notes a stall.
 
     Raises: TaskUnknown (also for another owner's), TaskGone, StateUnavailable.
     """
     view = _read(task_id, principal=principal)
     if view.cancel_requested_at is not None and sweep.complete_cancel(view):
         view = _read(task_id, principal=principal)
+    if is_stalled(view):
+        sweep.mark_stalled(view)
     return view
+
+
+def is_stalled(view: TaskView) -> bool:
+    """Whether a running task has made no progress for longer than is in order."""
+    return sweep.is_stalled(view)
 
 
 def _read(task_id: str, *, principal: Principal) -> TaskView:
@@ -150,6 +184,21 @@ def list_tasks(
     """The principal's own tasks, newest first. before: only tasks older than this one."""
     ids = [task_id for task_id in store().owned(principal.owner) if not before or task_id < before]
     return _views(ids, state=state, limit=limit, principal=principal)
+
+
+def list_changed(*, principal: Principal, since: dt.datetime) -> tuple[dt.datetime, list[TaskView]]:
+    """The principal's own tasks that changed since a moment, and the moment to ask from next time.
+
+    A task that changes while they are read is told once more.
+    """
+    since_ms = round(since.timestamp() * 1000)
+    next_ms, ids = store().changed(principal.owner, since_ms=since_ms, limit=_MOST_CHANGED)
+    return dt.datetime.fromtimestamp(next_ms / 1000, dt.UTC), store().read_all(ids)
+
+
+def now() -> dt.datetime:
+    """By the clock of the state. Raises: StateUnavailable."""
+    return dt.datetime.fromtimestamp(store().now_ms() / 1000, dt.UTC)
 
 
 def list_all(*, state: State, limit: int = 50) -> list[TaskView]:
@@ -221,7 +270,7 @@ def rerun(task_id: str, *, principal: Principal, from_scratch: bool = False) -> 
     with logs.bound(taskId=task_id, traceId=view.trace_id):
         _events.info("task.rerun", by=principal.owner, scratch=from_scratch)
     queued = read_task(task_id, principal=principal)
-    hints.send(_STEP_OF[queued.phase], traceparent=view.traceparent)
+    hints.send(sweep.STEP_OF[queued.phase], traceparent=view.traceparent)
     return queued
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from exports.blocks import CELL, ROW, Block
-from exports.contracts import CellType, Column, Drift, ExportRequest, Recount, Shard, Snapshot, TimeForm
+from exports.contracts import CellType, Column, Drift, ExportRequest, Preview, Recount, Shard, Snapshot, TimeForm
 from exports.kinds.orders import OrdersKind
 
 WORDS = sorted(
@@ -40,6 +40,10 @@ class WordsKind:
         page = [word for word in WORDS if word.startswith(shard.id) and word > cursor][:limit]
         rows = [CELL.join([word.encode(), str(len(word)).encode()]) for word in page]
         return Block(ROW.join(rows), len(page), page[-1] if page else "")
+
+    def preview(self, request: ExportRequest, *, within_s: float) -> Preview:
+        rows = {name: sum(word.startswith(name) for word in WORDS) for name in self.shard_ids(request)}
+        return Preview(rows=dict(rows), sample=Shard("a", "a", "", rows["a"]), issues=())
 
     def recount(self, shard: Shard, snapshot: Snapshot) -> Recount:
         return Recount(Drift.EXACT)
@@ -100,6 +104,7 @@ class FlakyOrders(OrdersKind):
 
     before_read: ClassVar[list[Fault]] = []
     before_recount: ClassVar[list[Callable[[str], object]]] = []
+    before_preview: ClassVar[list[Callable[[], object]]] = []
     before_plan: ClassVar[list[Callable[[str], None]]] = []
     reads: ClassVar[list[tuple[str, str, int]]] = []
 
@@ -108,6 +113,11 @@ class FlakyOrders(OrdersKind):
         for fault in self.before_read:
             fault(shard, cursor, limit)
         return super().read(shard, cursor, limit, form, masked)
+
+    def preview(self, request: ExportRequest, *, within_s: float) -> Preview:
+        for fault in self.before_preview:
+            fault()
+        return super().preview(request, within_s=within_s)
 
     def plan_shard(self, request: ExportRequest, snapshot: Snapshot, shard_id: str) -> Shard:
         for fault in self.before_plan:

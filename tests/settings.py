@@ -27,6 +27,9 @@ EXPORTS = {
     "sweep_every_ms": 100,
     "retry_delays_ms": (50, 100, 200),
     "cancel_grace_ms": 500,
+    "running_per_owner": 1000,
+    "queued_per_owner": 1000,
+    "submits_per_minute": 10_000,
 }
 
 REST_FRAMEWORK = defaults.REST_FRAMEWORK

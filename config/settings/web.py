@@ -2,7 +2,7 @@
 
 from config import env
 from config.settings.base import *  # noqa: F403  # a Django settings module is its names
-from config.settings.base import INSTALLED_APPS
+from config.settings.base import EXPORTS, INSTALLED_APPS
 from exports.api import defaults
 
 _environment = env.environment()
@@ -80,6 +80,9 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 100
 
 # Metrics of the ORM and the cache would wrap their backends; requests and our own counters are what is watched.
 PROMETHEUS_EXPORT_MIGRATIONS = False
+
+# Half of the threads are left for requests that are answered at once.
+EXPORTS = {"long_requests": _environment.web_threads // 2, **EXPORTS}
 
 REST_FRAMEWORK = defaults.REST_FRAMEWORK
 SPECTACULAR_SETTINGS = defaults.SPECTACULAR_SETTINGS

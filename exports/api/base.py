@@ -4,7 +4,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import patch_vary_headers
 from drf_spectacular.openapi import AutoSchema
@@ -32,7 +32,7 @@ class ApiView(APIView):
     throttle_classes = ()
     metadata_class = None
     versioning_class = None
-    http_method_names = ["get", "head", "post"]  # noqa: RUF012  declared so by Django
+    http_method_names = ["get", "head", "options", "post"]  # noqa: RUF012  declared so by Django
     schema = AutoSchema()
     rights: ClassVar[Mapping[str, Sequence[Right]]] = {}
 
@@ -46,7 +46,12 @@ class ApiView(APIView):
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         answer = super().finalize_response(request, response, *args, **kwargs)
         _secure(answer)
+        answer.headers.setdefault("Content-Language", language_of(request).value)
         return answer
+
+    def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """Nothing but `Allow`, which every answer has."""
+        return HttpResponse(status=204)
 
 
 def _take_chunked_body(request: HttpRequest) -> None:

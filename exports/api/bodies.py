@@ -15,6 +15,7 @@ TASK_ID = re.compile(r"exp_[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
 """`exp_` and a ULID in Crockford's base 32."""
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_MOMENT = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]{1,6})?Z", re.ASCII)
 _FIRST_DAY = dt.date(1970, 1, 1)
 _LAST_DAY = dt.date(9998, 12, 31)
 _MISSING: dict[str, Any] = {"required": messages.REQUIRED, "null": messages.REQUIRED}
@@ -87,6 +88,16 @@ class TaskIdField(_Field):
         return str(data)
 
 
+class MomentField(_Field):
+    def to_internal_value(self, data: object) -> dt.datetime:
+        if not _MOMENT.fullmatch(str(data)):
+            _refuse(messages.NOT_A_MOMENT)
+        try:
+            return dt.datetime.fromisoformat(str(data))
+        except ValueError:
+            _refuse(messages.NOT_A_MOMENT)
+
+
 class FlagField(_Field):
     def to_internal_value(self, data: object) -> bool:
         if not isinstance(data, bool):
@@ -94,21 +105,23 @@ class FlagField(_Field):
         return data
 
 
-class SubmitBody(serializers.Serializer[Any]):
-    """The frozen request. `from` is a word of Python, so the fields are named in a method."""
+class DryRunBody(serializers.Serializer[Any]):
+    """What shapes an export. `from` is a word of Python, so the fields are named in a method."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        return {
-            "requestId": RequestIdField(),
-            "from": DayField(),
-            "to": DayField(),
-            "format": ChoiceField(Format, refusal=messages.NOT_A_FORMAT),
-        }
+        return {"from": DayField(), "to": DayField(), "format": ChoiceField(Format, refusal=messages.NOT_A_FORMAT)}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["to"] < attrs["from"]:
             raise serializers.ValidationError({"to": messages.REVERSED})
         return attrs
+
+
+class SubmitBody(DryRunBody):
+    """The frozen request."""
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        return {"requestId": RequestIdField(), **super().get_fields()}
 
 
 class RerunBody(serializers.Serializer[Any]):
@@ -122,15 +135,17 @@ class ListQuery(serializers.Serializer[Any]):
             "state": ChoiceField(State, refusal=messages.NOT_A_STATE, default=None),
             "limit": LimitField(default=50),
             "before": TaskIdField(default=""),
+            "changedSince": MomentField(default=None),
         }
 
 
 def validated(body: type[serializers.Serializer[Any]], data: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a body or query. Raises: FieldInvalid for the first field that is wrong."""
+    """The values of a body or query. Raises: FieldInvalid with every field that is wrong."""
     serializer = body(data=data)
     if not serializer.is_valid():
-        field, reasons = next(iter(serializer.errors.items()))
-        raise FieldInvalid(str(field), str(reasons[0] if isinstance(reasons, list) else reasons))
+        wrong = {str(field): str(reasons[0]) for field, reasons in serializer.errors.items()}
+        first, reason = next(iter(wrong.items()))
+        raise FieldInvalid(first, reason, others=wrong)
     values: dict[str, Any] = serializer.validated_data
     return values
 

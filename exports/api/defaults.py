@@ -9,6 +9,8 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_METADATA_CLASS": None,
+    # What is sent follows `Accept` alone.
+    "URL_FORMAT_OVERRIDE": None,
     "EXCEPTION_HANDLER": "exports.api.problems.handle",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,

@@ -1,7 +1,7 @@
 """The file of a task, and its manifest. The file: whole or one range, by link or by identity; from here, or by way of a link of the store."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import ClassVar
 from urllib.parse import quote
 
@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.request import Request
 
 from exports import service
-from exports.api import audit, links, shapes
+from exports.api import audit, links, shapes, slots
 from exports.api.base import ApiView, principal_of
 from exports.api.problems import LinkOutdated
 from exports.api.ranges import Span, parse_range
@@ -56,11 +56,13 @@ class Download(ApiView):
             return _with_headers(HttpResponse(status=304), artifact)
         span = _asked(request, artifact, etag=etag)
         facts = {"epoch": artifact.epoch, "offset": span.offset if span else 0}
-        audit.record(request, "download", task_id=task_id, trace_id=artifact.trace_id, **facts)
         link = artifact.link(disposition(artifact.file_name))
         if link is not None:
-            return _private(HttpResponseRedirect(link))
-        return _with_headers(_answer(artifact, span), artifact)
+            response: HttpResponseBase = _private(HttpResponseRedirect(link))
+        else:
+            response = _with_headers(_answer(artifact, span), artifact)
+        audit.record(request, "download", task_id=task_id, trace_id=artifact.trace_id, **facts)
+        return response
 
     @extend_schema(exclude=True)
     def head(self, request: Request, task_id: str) -> HttpResponseBase:
@@ -102,7 +104,9 @@ def _asked(request: Request, artifact: service.Artifact, *, etag: str) -> Span |
 def _answer(artifact: service.Artifact, span: Span | None) -> HttpResponseBase:
     part = span or Span(0, artifact.size)
     response = StreamingHttpResponse(
-        _begun(artifact.read(part.offset, part.length)), status=206 if span else 200, content_type=artifact.content_type
+        slots.Held(_begun(artifact.read(part.offset, part.length))),
+        status=206 if span else 200,
+        content_type=artifact.content_type,
     )
     response["Content-Length"] = str(part.length)
     if span:
@@ -110,13 +114,13 @@ def _answer(artifact: service.Artifact, span: Span | None) -> HttpResponseBase:
     return response
 
 
-def _begun(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _begun(chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
     """The same chunks, the first one read already: a store that is away is told while a status can still tell it."""
     first = next(chunks, b"")
     return _resumed(first, chunks)
 
 
-def _resumed(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _resumed(first: bytes, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
     yield first
     yield from chunks
 

@@ -20,6 +20,9 @@ class ExportCollector(Collector):
         counters = service.read_counters()
         yield _tasks(counters)
         yield CounterMetricFamily(names.ROWS, "Rows committed, over all tasks", value=counters.rows)
+        yield CounterMetricFamily(
+            names.STALLED, "Times that a running task made no progress for too long", value=counters.stalled
+        )
         yield _durations(counters)
 
     def describe(self) -> Iterable[Metric]:

@@ -11,7 +11,7 @@ from exports.contracts import Principal
 class HasRight(BasePermission):
     """The view's `rights` name, by method, those of which one is enough.
 
-    A method that the view does not answer is let through to its 405, for known principals only.
+    For known principals only, OPTIONS and a method that the view does not answer (to its 405) are let through.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -19,7 +19,7 @@ class HasRight(BasePermission):
         if not isinstance(principal, Principal):
             return False
         method = request.method or ""
-        if method.lower() not in view.http_method_names or not hasattr(view, method.lower()):
+        if method == "OPTIONS" or method.lower() not in view.http_method_names or not hasattr(view, method.lower()):
             return True
         return any(principal.may(right) for right in view.rights.get(method, ()))
 

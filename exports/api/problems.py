@@ -9,14 +9,16 @@ from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework import exceptions
 
+from exports.api.representation import represent
+from exports.api.slots import Busy
+from exports.contracts import TaskView
 from exports.errors import (
-    ExportError,
     FieldInvalid,
+    LimitReached,
     RequestRefused,
-    StateConflict,
+    SourceUnavailable,
     StateUnavailable,
     StoreUnavailable,
-    WindowTooLong,
 )
 from exports.messages import PROBLEMS, Language, choose_language, reason_text
 from exports.telemetry.logs import events
@@ -29,7 +31,6 @@ _log = events(__name__)
 
 class NotFound(RequestRefused):
     code = "not_found"
-    status = 404
 
 
 class InvalidBody(RequestRefused):
@@ -38,76 +39,84 @@ class InvalidBody(RequestRefused):
 
 class BodyTooLarge(RequestRefused):
     code = "body_too_large"
-    status = 413
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"more than {limit} bytes")
-        self.limit = limit
+        super().__init__(f"more than {limit} bytes", limit=limit)
 
 
 class LoopbackOnly(RequestRefused):
     code = "loopback_only"
-    status = 403
 
 
 class LinkInvalid(RequestRefused):
     code = "link_invalid"
-    status = 403
 
 
 class LinkExpired(RequestRefused):
     code = "link_expired"
-    status = 410
 
 
 class LinkOutdated(RequestRefused):
     code = "link_outdated"
-    status = 410
 
 
 class RangeNotSatisfiable(RequestRefused):
     code = "range_not_satisfiable"
-    status = 416
 
     def __init__(self, size: int) -> None:
-        super().__init__(f"the file has {size} bytes")
+        super().__init__(f"the file has {size} bytes", size=size)
         self.size = size
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """A refusal before it is put into words. facts: what its sentence names."""
+    """A refusal before it is put into words. facts: what its sentence names. running: the task that must end first."""
 
-    status: int
     code: str
     facts: Mapping[str, object] = dataclasses.field(default_factory=dict)
-    field: str = ""
-    reason: str = ""
+    reasons: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    running: TaskView | None = None
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
+    @property
+    def status(self) -> int:
+        return PROBLEMS[self.code].status
 
-_FRAMEWORK: tuple[tuple[type[Exception], int, str], ...] = (
-    (exceptions.NotAuthenticated, 401, "not_authenticated"),
-    (exceptions.AuthenticationFailed, 401, "authentication_failed"),
-    (exceptions.PermissionDenied, 403, "permission_denied"),
-    (DjangoPermissionDenied, 403, "permission_denied"),
-    (exceptions.NotFound, 404, "not_found"),
-    (Http404, 404, "not_found"),
-    (exceptions.MethodNotAllowed, 405, "method_not_allowed"),
-    (exceptions.NotAcceptable, 406, "not_acceptable"),
-    (exceptions.UnsupportedMediaType, 415, "unsupported_media_type"),
-    (exceptions.ParseError, 400, "invalid_body"),
+
+_FRAMEWORK: tuple[tuple[type[Exception], str], ...] = (
+    (exceptions.NotAuthenticated, "not_authenticated"),
+    (exceptions.AuthenticationFailed, "authentication_failed"),
+    (exceptions.PermissionDenied, "permission_denied"),
+    (DjangoPermissionDenied, "permission_denied"),
+    (exceptions.NotFound, "not_found"),
+    (Http404, "not_found"),
+    (exceptions.MethodNotAllowed, "method_not_allowed"),
+    (exceptions.NotAcceptable, "not_acceptable"),
+    (exceptions.UnsupportedMediaType, "unsupported_media_type"),
+    (exceptions.ParseError, "invalid_body"),
 )
 
 
 def describe(error: Exception) -> Problem | None:
     """The problem that an exception stands for; None for one that nobody expected."""
-    if isinstance(error, ExportError):
-        return _describe_own(error)
-    for kind, status, code in _FRAMEWORK:
-        if isinstance(error, kind):
-            return Problem(status, code, headers=_authenticate_header(error))
-    return None
+    match error:
+        case FieldInvalid():
+            return Problem(error.code, error.facts, reasons=error.reasons)
+        case LimitReached():
+            wait = {"Retry-After": str(error.retry_after_s)}
+            return Problem(error.code, error.facts, running=error.running, headers=wait)
+        case RangeNotSatisfiable():
+            return Problem(error.code, error.facts, headers={"Content-Range": f"bytes */{error.size}"})
+        case Busy():
+            return Problem(error.code, headers={"Retry-After": str(RETRY_AFTER_S)})
+        case RequestRefused():
+            return Problem(error.code, error.facts)
+        case SourceUnavailable():
+            return Problem("orders_unavailable", headers={"Retry-After": str(RETRY_AFTER_S)})
+        case StateUnavailable() | StoreUnavailable():
+            return Problem(error.code, headers={"Retry-After": str(RETRY_AFTER_S)})
+    code = next((code for kind, code in _FRAMEWORK if isinstance(error, kind)), None)
+    return Problem(code, headers=_authenticate_header(error)) if code else None
 
 
 def _authenticate_header(error: Exception) -> dict[str, str]:
@@ -115,31 +124,11 @@ def _authenticate_header(error: Exception) -> dict[str, str]:
     return {"WWW-Authenticate": header} if header else {}
 
 
-def _describe_own(error: ExportError) -> Problem | None:
-    match error:
-        case FieldInvalid():
-            return Problem(error.status, error.code, field=error.field, reason=error.reason)
-        case WindowTooLong():
-            return Problem(error.status, error.code, {"days": error.days, "limit": error.limit})
-        case StateConflict():
-            return Problem(error.status, error.code, {"state": error.state})
-        case BodyTooLarge():
-            return Problem(error.status, error.code, {"limit": error.limit})
-        case RangeNotSatisfiable():
-            return Problem(
-                error.status, error.code, {"size": error.size}, headers={"Content-Range": f"bytes */{error.size}"}
-            )
-        case RequestRefused():
-            return Problem(error.status, error.code)
-        case StateUnavailable() | StoreUnavailable():
-            return Problem(503, error.code, headers={"Retry-After": str(RETRY_AFTER_S)})
-    return None
-
-
 def respond(problem: Problem, *, language: Language) -> HttpResponse:
     """The answer. Its bytes depend on problem and language only, so that unknown and foreign tasks look alike."""
     text = PROBLEMS[problem.code]
-    facts = {**problem.facts, "field": problem.field, "reason": reason_text(problem.reason, language)}
+    reasons = {field: reason_text(reason, language) for field, reason in problem.reasons.items()}
+    facts = {**problem.facts, **({"reason": next(iter(reasons.values()))} if reasons else {})}
     body: dict[str, object] = {
         "type": f"urn:problem-type:exports:{problem.code}",
         "title": text.title.say(language),
@@ -147,8 +136,11 @@ def respond(problem: Problem, *, language: Language) -> HttpResponse:
         "detail": text.detail.say(language, **facts),
         "code": problem.code,
     }
-    if problem.field:
-        body["field"] = problem.field
+    if reasons:
+        body["field"] = next(iter(reasons))
+        body["errors"] = [{"field": field, "reason": reason} for field, reason in reasons.items()]
+    if problem.running:
+        body["running"] = represent(problem.running, language=language, download_url=None)
     response = HttpResponse(json.dumps(body, ensure_ascii=False), status=problem.status, content_type=CONTENT_TYPE)
     for name, value in {"Cache-Control": "no-store", "Content-Language": language.value, **problem.headers}.items():
         response[name] = value
@@ -161,8 +153,8 @@ def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     problem = describe(error)
     if problem is None:
         _log.error("api.broken", method=request.method, route=_route(request), error=error)
-        problem = Problem(500, "internal")
-    elif problem.status in (401, 403, 503):
+        problem = Problem("internal")
+    elif problem.status in (401, 403, 429, 503):
         _log.warning(
             "api.refused", method=request.method, route=_route(request), status=problem.status, code=problem.code
         )
@@ -180,14 +172,14 @@ def _route(request: HttpRequest) -> str:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  Django passes it by name
     """`handler400` of the root URLconf."""
-    return respond(Problem(400, "bad_request"), language=language_of(request))
+    return respond(Problem("bad_request"), language=language_of(request))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  Django passes it by name
     """`handler404` of the root URLconf."""
-    return respond(Problem(404, "not_found"), language=language_of(request))
+    return respond(Problem("not_found"), language=language_of(request))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """`handler500` of the root URLconf."""
-    return respond(Problem(500, "internal"), language=language_of(request))
+    return respond(Problem("internal"), language=language_of(request))

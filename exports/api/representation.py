@@ -5,6 +5,7 @@ import datetime as dt
 from exports import service
 from exports.contracts import Failure, Recount, State, TaskView
 from exports.messages import Language, failure_sentence
+from exports.progress import outlook
 
 
 def represent(view: TaskView, *, language: Language, download_url: str | None) -> dict[str, object]:
@@ -14,12 +15,18 @@ def represent(view: TaskView, *, language: Language, download_url: str | None) -
         **_request(view),
         **_result(view),
         **_work(view),
+        **_outlook(view),
     }
 
 
 def to_second(time: dt.datetime | None) -> str | None:
     """UTC, whole seconds, as the frozen protocol shows times."""
     return f"{time.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%SZ}" if time else None
+
+
+def to_millisecond(time: dt.datetime) -> str:
+    """UTC, as lists tell from when to ask next."""
+    return f"{time.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03d}Z"
 
 
 def to_microsecond(time: dt.datetime | None) -> str | None:
@@ -72,6 +79,19 @@ def _work(view: TaskView) -> dict[str, object]:
         "shards": {"total": view.shards_total, "done": view.shards_done, "running": view.shards_running},
         "cancelRequested": view.cancel_requested_at is not None or view.state is State.CANCELLED,
         "traceId": view.trace_id,
+    }
+
+
+def _outlook(view: TaskView) -> dict[str, object]:
+    stalled = service.is_stalled(view)
+    found = outlook(view, stalled=stalled)
+    return {
+        "progress": found.percent,
+        "rowsPerSecond": found.rows_per_second,
+        "etaSeconds": found.eta_s,
+        "queuePosition": found.queue_position,
+        "stalled": stalled,
+        "pollAfterMs": found.poll_after_ms,
     }
 
 

@@ -10,6 +10,7 @@ from rest_framework import serializers
 
 from exports.api import problems
 from exports.contracts import Drift, Format, Phase, State
+from exports.messages import CAUSES, ISSUES, PROBLEMS
 
 AnyField = serializers.Field[Any, Any, Any, Any]
 
@@ -45,6 +46,7 @@ _SUBMIT: dict[str, AnyField] = {
     "format": serializers.ChoiceField(choices=[format_.value for format_ in Format]),
 }
 SubmitRequest = _shape("SubmitRequest", **_SUBMIT)
+DryRunRequest = _shape("DryRunRequest", **{name: field for name, field in _SUBMIT.items() if name != "requestId"})
 Submitted = _shape("Submitted", taskId=_text(), state=_state(), progressUrl=_text())
 RerunRequest = _shape(
     "RerunRequest",
@@ -79,7 +81,7 @@ _TASK: dict[str, AnyField] = {
     "to": serializers.DateField(),
     "format": serializers.ChoiceField(choices=[format_.value for format_ in Format]),
     "createdAt": _time(allow_null=False),
-    "errorCode": _text(allow_null=True),
+    "errorCode": serializers.ChoiceField(choices=sorted(CAUSES), allow_null=True, help_text="See docs/codes.md."),
     "errorDetail": ErrorDetail(allow_null=True),
     "warnings": CellWarning(many=True),
     "fileName": _text(allow_null=True),
@@ -91,22 +93,61 @@ _TASK: dict[str, AnyField] = {
     "shards": Shards(),
     "cancelRequested": serializers.BooleanField(),
     "traceId": _text(),
+    "progress": _number(min_value=0, max_value=100, help_text="Percent; 100 only when succeeded."),
+    "rowsPerSecond": _number(allow_null=True, help_text="Over the last seconds in which there was progress."),
+    "etaSeconds": _number(allow_null=True, help_text="Until the file is there; null where nobody can tell."),
+    "queuePosition": _number(allow_null=True, help_text="From 1, of all that are queued; null unless queued."),
+    "stalled": serializers.BooleanField(
+        help_text="Running without progress for `stalled_after_s`; it goes on by itself."
+    ),
+    "pollAfterMs": _number(allow_null=True, help_text="When to ask again; null once the task has ended."),
 }
 Task = _shape("Task", **_TASK)
+StreamEvent = _shape(
+    "StreamEvent",
+    id=_text(help_text="Digest of the data; `Last-Event-ID` of a reader who comes back."),
+    event=serializers.ChoiceField(choices=["progress", "end"]),
+    data=_text(help_text="The task as JSON."),
+)
 TaskList = _shape(
-    "TaskList", tasks=Task(many=True), next=_text(allow_null=True, help_text="`before` of the next page.")
+    "TaskList",
+    tasks=Task(many=True),
+    next=_text(allow_null=True, help_text="`before` of the next page."),
+    changedAt=serializers.DateTimeField(help_text="`changedSince` of the next poll."),
+)
+ShardRows = _shape("ShardRows", shardId=_text(), rows=_number(allow_null=True, help_text="Null: not counted in time."))
+Span = _shape("Span", low=_number(), high=_number())
+Issue = _shape("Issue", code=serializers.ChoiceField(choices=sorted(ISSUES)), message=_text())
+DryRun = _shape(
+    "DryRun",
+    ok=serializers.BooleanField(help_text="False: the export would fail."),
+    rows=_number(help_text="Of the moment; guessed where a shard was not counted in time."),
+    shards=ShardRows(many=True, help_text="One a day."),
+    sheets=_number(allow_null=True, help_text="Null for a format without sheets."),
+    bytes=Span(),
+    seconds=Span(),
+    issues=Issue(many=True),
 )
 Health = _shape("Health", status=_text())
+WrongField = _shape("WrongField", field=_text(), reason=_text())
 ProblemShape = _shape(
     "Problem",
     type=_text(),
     title=_text(),
     status=_number(),
     detail=_text(),
-    code=_text(help_text="Stable; see docs/api.md."),
-    field=_text(required=False, help_text="Of a 400: the field that is wrong."),
+    code=serializers.ChoiceField(choices=sorted(PROBLEMS), help_text="Stable; see docs/codes.md."),
+    field=_text(required=False, help_text="Of `invalid_field`: the first field that is wrong."),
+    errors=WrongField(many=True, required=False, help_text="Of `invalid_field`: all fields that are wrong."),
+    running=Task(required=False, help_text="Of a 429: the caller's task that is first to end."),
 )
 
+PREFER = OpenApiParameter(
+    "Prefer",
+    str,
+    OpenApiParameter.HEADER,
+    description="`wait=N` (RFC 7240, N to 10): answer when the task has ended, after N seconds at the latest.",
+)
 LANGUAGE = OpenApiParameter("Accept-Language", str, OpenApiParameter.HEADER, description="`zh` (default) or `en`.")
 
 _WHEN = {
@@ -114,13 +155,14 @@ _WHEN = {
     401: "No valid credentials.",
     403: "The right is missing, or the link is not valid.",
     404: "Unknown, or not yours.",
-    406: "Only application/json can be served.",
+    406: "What `Accept` asks for cannot be served.",
     409: "The requestId belongs to another request, or the task's state does not allow it.",
     410: "Kept no longer, or the link is out of date.",
     413: "The body is too large.",
     415: "The body is not application/json.",
     416: "The range lies outside of the file.",
     422: "More days than allowed.",
+    429: "Too much under way; Retry-After says when to try again.",
     503: "Not available; Retry-After says when to try again.",
 }
 

@@ -1,22 +1,28 @@
 """The addresses of tasks: submit, list, read, cancel, run again."""
 
+import datetime as dt
 import hashlib
+import math
 import time
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.http import parse_etags
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
 from exports import service
-from exports.api import audit, base, bodies, links, shapes
+from exports.api import audit, base, bodies, links, shapes, stream, waiting
 from exports.api.base import ApiView, language_of, principal_of
 from exports.api.rendering import json_response, to_json
-from exports.api.representation import represent
+from exports.api.representation import represent, to_millisecond
 from exports.contracts import ExportRequest, Right, State, TaskView
 from exports.errors import TaskUnknown
+from exports.progress import outlook
 from exports.telemetry.trace import parse_traceparent
 
 IDEMPOTENCY_KEY = OpenApiParameter(
@@ -39,12 +45,12 @@ class Exports(ApiView):
     @extend_schema(
         operation_id="submit",
         summary="Submit an export",
-        parameters=[IDEMPOTENCY_KEY, TRACEPARENT, shapes.LANGUAGE],
+        parameters=[IDEMPOTENCY_KEY, TRACEPARENT, shapes.PREFER, shapes.LANGUAGE],
         request=shapes.SubmitRequest,
         responses={
             202: OpenApiResponse(shapes.Submitted, description="Created."),
             200: OpenApiResponse(shapes.Submitted, description="This requestId was known; nothing was created."),
-            **shapes.refusals(400, 406, 409, 413, 415, 422, 503),
+            **shapes.refusals(400, 406, 409, 410, 413, 415, 422, 429, 503),
         },
     )
     def post(self, request: Request) -> HttpResponse:
@@ -53,11 +59,17 @@ class Exports(ApiView):
         audit.record(
             request, "submit", task_id=submitted.task_id, trace_id=submitted.trace_id, created=submitted.created
         )
+        wait_s = waiting.wanted_s(request)
+        ended = waiting.until_ended(request, submitted.task_id, wait_s=wait_s) if wait_s else None
         url = reverse("task", kwargs={"task_id": submitted.task_id})
-        answer = {"taskId": submitted.task_id, "state": submitted.state, "progressUrl": url}
+        answer = {
+            "taskId": submitted.task_id,
+            "state": ended.state if ended else submitted.state,
+            "progressUrl": url,
+        }
         response = json_response(answer, status=202 if submitted.created else 200)
         response["Location"] = url
-        return response
+        return _with_preference(response, wait_s=wait_s if ended else 0)
 
     @extend_schema(
         operation_id="list",
@@ -66,39 +78,65 @@ class Exports(ApiView):
             OpenApiParameter("state", str, enum=[state.value for state in State]),
             OpenApiParameter("limit", int, description="1 to 100; 50 without it."),
             OpenApiParameter("before", str, description="A taskId: the page behind it."),
+            OpenApiParameter(
+                "changedSince", OpenApiTypes.DATETIME, description="`changedAt` of the last answer: what changed since."
+            ),
             shapes.LANGUAGE,
         ],
         responses={200: shapes.TaskList, **shapes.refusals(400, 406, 503)},
     )
     def get(self, request: Request) -> HttpResponse:
         query = bodies.validated(bodies.ListQuery, request.query_params.dict())
-        limit = query["limit"]
+        if query["changedSince"]:
+            moment, changed = service.list_changed(principal=principal_of(request), since=query["changedSince"])
+            return _listing(request, changed, following=None, moment=moment)
+        limit, moment = query["limit"], service.now()
         found = service.list_tasks(
             principal=principal_of(request), state=query["state"], limit=limit + 1, before=query["before"]
         )
         page = found[:limit]
         following = page[-1].task_id if len(found) > limit else None
-        return json_response({"tasks": [task_body(request, view) for view in page], "next": following})
+        return _listing(request, page, following=following, moment=moment)
 
 
 class Task(ApiView):
-    """The nine frozen fields are always there. A poll with `If-None-Match` costs little while nothing has changed."""
+    """The nine frozen fields are always there. A poll with `If-None-Match` costs little while nothing has changed.
+
+    With `Accept: text/event-stream` every change is an event: `progress`, and `end` for the last one.
+    """
+
+    renderer_classes: Any = (JSONRenderer, stream.EventStream)
 
     rights: ClassVar = {"GET": (Right.VIEW, Right.OPS_READ), "HEAD": (Right.VIEW, Right.OPS_READ)}
 
     @extend_schema(
         operation_id="read",
         summary="Progress and result of an export",
-        parameters=[shapes.LANGUAGE, OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER)],
+        parameters=[
+            shapes.PREFER,
+            shapes.LANGUAGE,
+            OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
+            OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER, description="Of a stream that broke off."),
+        ],
         responses={
-            200: shapes.Task,
+            (200, "application/json"): shapes.Task,
+            (200, "text/event-stream"): shapes.StreamEvent,
+            204: OpenApiResponse(description="Of a stream: the task has ended, and `Last-Event-ID` is its last event."),
             304: OpenApiResponse(description="Not changed since the ETag that was sent."),
             **shapes.refusals(404, 406, 410, 503),
         },
     )
-    def get(self, request: Request, task_id: str) -> HttpResponse:
-        view = service.read_task(known_form(task_id), principal=principal_of(request))
-        return _conditional(request, to_json(task_body(request, view)))
+    def get(self, request: Request, task_id: str) -> HttpResponseBase:
+        def read() -> TaskView:
+            return service.read_task(known_form(task_id), principal=principal_of(request))
+
+        if stream.wanted(request):
+            return stream.follow(request, read(), read=read, tell=lambda view: _tagged(request, view))
+        wait_s = waiting.wanted_s(request)
+        waited = waiting.until_ended(request, known_form(task_id), wait_s=wait_s) if wait_s else None
+        view = waited or read()
+        response = _with_pace(_conditional(request, view), view)
+        return _with_preference(response, wait_s=wait_s if waited else 0)
 
 
 class Cancel(ApiView):
@@ -182,13 +220,38 @@ def _download_url(request: Request, view: TaskView) -> str:
     return f"{reverse('download', kwargs={'task_id': view.task_id})}?{query}"
 
 
-def _conditional(request: Request, body: bytes) -> HttpResponse:
-    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+def _listing(request: Request, views: list[TaskView], *, following: str | None, moment: dt.datetime) -> HttpResponse:
+    tasks = [task_body(request, view) for view in views]
+    return json_response({"tasks": tasks, "next": following, "changedAt": to_millisecond(moment)})
+
+
+def _tagged(request: Request, view: TaskView) -> tuple[str, bytes]:
+    """Digest and bytes of a task's body."""
+    body = to_json(task_body(request, view))
+    return hashlib.sha256(body).hexdigest()[:32], body
+
+
+def _with_pace(response: HttpResponse, view: TaskView) -> HttpResponse:
+    """`Retry-After` in whole seconds, for clients that do not read `pollAfterMs`."""
+    poll_after_ms = outlook(view, stalled=service.is_stalled(view)).poll_after_ms
+    if poll_after_ms is not None:
+        response["Retry-After"] = str(math.ceil(poll_after_ms / 1000))
+    return response
+
+
+def _with_preference(response: HttpResponse, *, wait_s: int) -> HttpResponse:
+    if wait_s:
+        response["Preference-Applied"] = f"wait={wait_s}"
+    return response
+
+
+def _conditional(request: Request, view: TaskView) -> HttpResponse:
+    digest, body = _tagged(request, view)
+    etag = f'"{digest}"'
     if matches(request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
         response = HttpResponse(status=304)
     else:
         response = HttpResponse(body, content_type="application/json")
-        response["Content-Language"] = language_of(request).value
     response["ETag"] = etag
     response["Cache-Control"] = "private, no-cache"
     return response

@@ -2,12 +2,13 @@
 
 from django.urls import path, re_path
 
-from exports.api import download, probes, tasks
+from exports.api import download, dry_run, probes, tasks
 
 _EXPORT = "api/orders/export"
 
 urlpatterns = [
     path(_EXPORT, tasks.Exports.as_view(), name="exports"),
+    path(f"{_EXPORT}/validate", dry_run.Validate.as_view(), name="validate"),
     path(f"{_EXPORT}/<str:task_id>", tasks.Task.as_view(), name="task"),
     path(f"{_EXPORT}/<str:task_id>/cancel", tasks.Cancel.as_view(), name="cancel"),
     path(f"{_EXPORT}/<str:task_id>/rerun", tasks.Rerun.as_view(), name="rerun"),

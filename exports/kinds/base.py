@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from exports.blocks import Block
-from exports.contracts import Column, ExportRequest, Recount, Shard, Snapshot, TimeForm
+from exports.contracts import Column, ExportRequest, Preview, Recount, Shard, Snapshot, TimeForm
 
 
 class Kind(Protocol):
@@ -22,6 +22,9 @@ class Kind(Protocol):
 
     def shard_ids(self, request: ExportRequest) -> list[str]:
         """The ids of all shards, in file order; known without the database. Ids sort in that order."""
+
+    def preview(self, request: ExportRequest, *, within_s: float) -> Preview:
+        """How many rows each shard has now, as far as can be counted in time; a short statement a shard."""
 
     def take_snapshot(self, request: ExportRequest) -> Snapshot:
         """Fix which rows the export promises. May wait, bounded, for older transactions (a few statements)."""

@@ -14,8 +14,8 @@ from django.core.management.base import BaseCommand, CommandError
 from exports.contracts import Principal, Right
 from exports.errors import (
     ExportError,
+    RequestRefused,
     SourceUnavailable,
-    StateConflict,
     StateUnavailable,
     StoreUnavailable,
     TaskUnknown,
@@ -77,8 +77,6 @@ class TaskCommand(ExportCommand):
 
 def sentence(error: ExportError) -> str:
     """What happened, in words that need no code."""
-    if isinstance(error, StateConflict):
-        return PROBLEMS[error.code].detail.say(Language.EN, state=error.state)
     if isinstance(error, TaskUnknown):
         return "There is no such task."
     if isinstance(error, StateUnavailable):
@@ -87,6 +85,6 @@ def sentence(error: ExportError) -> str:
         return f"The orders database does not answer or refuses ({error})."
     if isinstance(error, StoreUnavailable):
         return f"The file store does not answer or refuses ({error})."
-    if error.code in PROBLEMS:
-        return PROBLEMS[error.code].detail.say(Language.EN)
+    if isinstance(error, RequestRefused):
+        return PROBLEMS[error.code].detail.say(Language.EN, **error.facts)
     return str(error)

@@ -10,8 +10,9 @@ from contextlib import suppress
 
 from exports import kinds, storage
 from exports.conf import conf
-from exports.contracts import ExportRequest, State, TaskView
+from exports.contracts import ExportRequest, State, Step, TaskView
 from exports.errors import SettingInvalid, StateUnavailable, StepFailed
+from exports.pipeline import hints
 from exports.state.store import store
 from exports.telemetry import logs
 
@@ -34,6 +35,9 @@ def settle(task_id: str, request: ExportRequest, word: str, *, code: str = "") -
     # The sweep tells it once more.
     with suppress(StateUnavailable):
         store().told(task_id)
+        if store().next_tasks(Step.PLAN, 1):
+            # The place of this task may be what one in the queue has waited for.
+            hints.send(Step.PLAN)
     try:
         if word == State.SUCCEEDED:
             storage.spool().remove(task_id)

@@ -83,12 +83,15 @@ class Holding:
         """Renew until closed; stop when the work has made no progress for longer than a page may take."""
         settings = conf()
         deadline_s = settings.page_deadline_ms / 1000 * _PATIENCE[self.claim.step]
+        told_at = self._progress_at
         while not self._closed.wait(settings.renew_every_ms / 1000):
             if time.monotonic() - self._progress_at > deadline_s:
                 _events.warning("lease.abandoned", step=self.claim.name)
                 return
             try:
-                self._word = store().renew(self.claim)
+                progress_at = self._progress_at
+                self._word = store().renew(self.claim, moved=progress_at > told_at)
+                told_at = progress_at
             except StateUnavailable as error:
                 _events.warning("lease.not_renewed", step=self.claim.name, error=error)
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 from exports import storage
 from exports.conf import conf
-from exports.contracts import State, Step, TaskView
+from exports.contracts import Phase, State, Step, TaskView
 from exports.errors import SettingInvalid, StepFailed, StoreUnavailable
 from exports.pipeline import endings, hints, identity, manifest, workers
-from exports.state.keys import ref_of
+from exports.state.keys import TaskRef, ref_of
 from exports.state.replies import Lease
 from exports.state.store import store
 from exports.telemetry import logs
@@ -23,6 +23,8 @@ _events = logs.events(__name__)
 _HOUR_MS = 3_600_000
 _STORE_PAUSE_MS = 30_000
 _PROPOSALS = 100
+STEP_OF = {None: Step.PLAN, Phase.FETCH: Step.SHARD, Phase.RENDER: Step.RENDER, Phase.UPLOAD: Step.UPLOAD}
+"""The class of a task's next step, by its phase."""
 
 
 def sweep(*, boot: bool = False) -> None:
@@ -84,7 +86,7 @@ def _lost_alone(worker: str, beats: Mapping[str, int], dead: frozenset[str]) -> 
 
 
 def _recover(view: TaskView, lease: Lease, *, proven: bool, counted: bool) -> None:
-    word = store().recover(ref_of(view.task_id, view.request), lease, proven=proven, counted=counted)
+    word = store().recover(_ref(view), lease, proven=proven, counted=counted)
     if word in ("lost", "alive"):  # another sweep was faster, or the worker has just renewed
         return
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
@@ -93,25 +95,48 @@ def _recover(view: TaskView, lease: Lease, *, proven: bool, counted: bool) -> No
 
 
 def end_stuck() -> None:
-    """Tasks whose cancel was accepted some time ago, and those that every worker has found foreign."""
+    """Tasks whose cancel is old, that every worker has found foreign, or that have run for too long; mark the stalled."""
     for task_id in (*store().in_state(State.QUEUED), *store().in_state(State.RUNNING)):
         with _tolerated("ending.failed"):
             view = store().read(task_id)
             if view is not None and view.cancel_requested_at is not None:
                 complete_cancel(view)
             elif view is not None and view.foreign:
-                _fail_foreign(view)
+                _settle_failure(view, store().fail_foreign(_ref(view)), code="specification_changed")
+            elif view is not None and view.run_ms >= conf().max_runtime_s * 1000:
+                _settle_failure(view, store().fail_overdue(_ref(view)), code="max_runtime")
+            elif view is not None and is_stalled(view):
+                mark_stalled(view)
 
 
-def _fail_foreign(view: TaskView) -> None:
-    word = store().fail_foreign(ref_of(view.task_id, view.request))
+def is_stalled(view: TaskView) -> bool:
+    """Whether a running task has made no progress for longer than is in order."""
+    if view.state is not State.RUNNING or view.progress_at is None:
+        return False
+    return view.read_at - view.progress_at >= dt.timedelta(seconds=conf().stalled_after_s)
+
+
+def mark_stalled(view: TaskView) -> None:
+    """Count a stall once, and wake a worker for the task: it is proposed before all others."""
+    if view.stalled_at is not None or store().mark_stalled(_ref(view)) != "stalled":
+        return
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
-        endings.settle(view.task_id, view.request, word, code="specification_changed")
+        _events.warning("task.stalled", phase=view.phase, processed=view.processed)
+    hints.send(STEP_OF[view.phase], traceparent=view.traceparent)
+
+
+def _ref(view: TaskView) -> TaskRef:
+    return ref_of(view.task_id, view.request)
+
+
+def _settle_failure(view: TaskView, word: str, *, code: str) -> None:
+    with logs.bound(taskId=view.task_id, traceId=view.trace_id):
+        endings.settle(view.task_id, view.request, word, code=code)
 
 
 def complete_cancel(view: TaskView) -> bool:
     """End a task whose cancel is old enough; whether it ended here."""
-    word = store().complete_cancel(ref_of(view.task_id, view.request))
+    word = store().complete_cancel(_ref(view))
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
         endings.settle(view.task_id, view.request, word)
     return word == State.CANCELLED

@@ -1,6 +1,6 @@
 """A connection to the Redis database of the state, and the running of scripts on it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import cast
 
@@ -26,6 +26,13 @@ def translated() -> Iterator[None]:
         raise StateUnavailable(type(error).__name__) from error
 
 
+def connect_to_ask(settings: Conf) -> "redis.Redis":
+    """A client for the question whether Redis answers: no, after two seconds at most."""
+    return redis.Redis.from_url(
+        settings.redis_url, socket_timeout=0.9, socket_connect_timeout=0.9, retry=Retry(NoBackoff(), 0)
+    )
+
+
 def connect(settings: Conf) -> "redis.Redis":
     """A client that answers or fails within seconds. A repeated script is harmless, so one retry is allowed."""
     return redis.Redis.from_url(
@@ -49,16 +56,28 @@ class Connection:
 
     def _run(self, name: str, ref: TaskRef, **values: object) -> list[str]:
         script = scripts.load(name)
+        names, arguments = self._bound(script, ref, values)
+        with translated():
+            return cast(list[str], self._registered(script)(keys=names, args=arguments))
+
+    def _run_all(self, name: str, refs: Sequence[TaskRef]) -> list[list[str]]:
+        """A script for each of several tasks, in one round trip; not at one moment."""
+        script = scripts.load(name)
+        with translated(), self._redis.pipeline(transaction=False) as pipe:
+            for ref in refs:
+                names, arguments = self._bound(script, ref, {})
+                self._registered(script)(keys=names, args=arguments, client=pipe)
+            return cast(list[list[str]], pipe.execute())
+
+    def _bound(self, script: scripts.Script, ref: TaskRef, values: Mapping[str, object]) -> tuple[list[str], list[str]]:
         common: dict[str, object] = {
             "id": ref.id,
             "lease_ms": self._conf.lease_ms,
             "keep_ms": self._conf.state_days * _DAY_MS,
             "cleanup_member": ref.cleanup_member,
         }
-        given = {name: value for name, value in common.items() if name in script.arguments} | values
-        names, arguments = script.bind(keys.names(ref), given)
-        with translated():
-            return cast(list[str], self._registered(script)(keys=names, args=arguments))
+        given = {name: value for name, value in common.items() if name in script.arguments} | dict(values)
+        return script.bind(keys.names(ref), given)
 
     def _registered(self, script: scripts.Script) -> RedisScript:
         if script.name not in self._scripts:

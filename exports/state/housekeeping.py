@@ -5,7 +5,7 @@ from typing import cast
 
 from exports.contracts import State, Step
 from exports.state import keys, replies
-from exports.state.connection import Connection, translated
+from exports.state.connection import Connection, connect_to_ask, translated
 from exports.state.keys import TaskRef
 from exports.state.replies import Lease
 
@@ -90,6 +90,7 @@ class Housekeeping(Connection):
             for state in State:
                 pipe.zrem(keys.index(state), task_id)
             pipe.zrem(keys.owner_index(owner), task_id)
+            pipe.zrem(keys.owner_changed(owner), task_id)
             pipe.zrem(keys.NOTIFY, task_id)
             pipe.zrem(keys.CLEANUP, f"{task_id}|{owner}")
             pipe.execute()
@@ -138,8 +139,9 @@ class Housekeeping(Connection):
     # --- the server itself -----------------------------------------------------------------
 
     def ping(self) -> None:
-        with translated():
-            self._redis.ping()
+        """On a connection of its own: one that is open may wait longer for an answer than whoever probes."""
+        with translated(), connect_to_ask(self._conf) as client:
+            client.ping()
 
     def server_problems(self) -> list[str]:
         """What makes this Redis unfit to hold the only copy of the state; empty when it is fit."""

@@ -53,9 +53,14 @@ def index(state: State) -> str:
     return f"{PREFIX}:index:{state}"
 
 
-def owner_index(digest: str) -> str:
-    """Tasks of an owner, by the time of submit (ms)."""
-    return f"{PREFIX}:index:owner:{digest}"
+def owner_index(digest: str, state: State | None = None) -> str:
+    """Tasks of an owner, by the time of submit (ms); of one state, by the time they entered it."""
+    return f"{PREFIX}:index:owner:{digest}" + (f":{state}" if state else "")
+
+
+def owner_changed(digest: str) -> str:
+    """Tasks of an owner, by the time of their last change (ms)."""
+    return f"{PREFIX}:index:changed:{digest}"
 
 
 IDENTITY = f"{PREFIX}:identity"
@@ -82,5 +87,8 @@ def names(ref: TaskRef) -> dict[str, str]:
     found |= {f"runnable_{step}": runnable(step) for step in Step}
     found |= {f"index_{state}": index(state) for state in State}
     found["request"] = f"{PREFIX}:request:{request_digest(ref.owner, ref.request_id)}"
-    found["index_owner"] = owner_index(owner_digest(ref.owner))
+    owner = owner_digest(ref.owner)
+    found["index_owner"] = owner_index(owner)
+    found |= {f"owner_{state}": owner_index(owner, state) for state in (State.QUEUED, State.RUNNING)}
+    found["owner_changed"] = owner_changed(owner)
     return found

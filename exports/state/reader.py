@@ -1,6 +1,6 @@
 """Reads of the state: a task as people see it, lists, counters."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -37,6 +37,7 @@ class Counters:
 
     states: Mapping[State, int]
     rows: int
+    stalled: int
     durations: Mapping[Format, Durations]
 
 
@@ -66,6 +67,15 @@ class Reader(Connection):
         """A task at one moment, in one round trip; None for an unknown task."""
         reply = self._run("read_task", TaskRef(task_id, "", ""))
         return replies.task_view(task_id, reply) if reply[0] == "ok" else None
+
+    def read_all(self, task_ids: Sequence[str]) -> list[TaskView]:
+        """Those tasks that are there, in one round trip."""
+        found = self._run_all("read_task", [TaskRef(task_id, "", "") for task_id in task_ids])
+        return [
+            replies.task_view(task_id, reply)
+            for task_id, reply in zip(task_ids, found, strict=True)
+            if reply[0] == "ok"
+        ]
 
     def shards(self, task_id: str) -> list[ShardView]:
         with translated(), self._redis.pipeline() as pipe:
@@ -107,6 +117,19 @@ class Reader(Connection):
         with translated():
             return cast(list[str], self._redis.zrevrange(keys.owner_index(keys.owner_digest(owner)), 0, -1))
 
+    def changed(self, owner: str, *, since_ms: int, limit: int) -> tuple[int, list[str]]:
+        """Ids of an owner's tasks that changed since a moment (itself included), and from when (ms) to ask next.
+
+        At most `limit`, those that changed first.
+        """
+        with translated(), self._redis.pipeline() as pipe:
+            pipe.time()
+            key = keys.owner_changed(keys.owner_digest(owner))
+            pipe.zrangebyscore(key, since_ms, "+inf", start=0, num=limit, withscores=True)
+            (seconds, micros), found = pipe.execute()
+        next_ms = int(found[-1][1]) if len(found) == limit else seconds * 1000 + micros // 1000
+        return next_ms, [task_id for task_id, _ in found]
+
     def in_state(self, state: State) -> list[str]:
         """Task ids in a state, the last one to enter it first."""
         with translated():
@@ -118,6 +141,7 @@ class Reader(Connection):
         return Counters(
             states={state: int(raw.get(f"state:{state}", 0)) for state in State},
             rows=int(raw.get("rows", 0)),
+            stalled=int(raw.get("stalled", 0)),
             durations={name: _durations(raw, name) for name in Format},
         )
 

@@ -84,6 +84,20 @@ class NoClaim:
     wait_ms: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class LimitHit:
+    """No task was made. task_id: the owner's task that is first to end, or "". wait_ms: 0 where nobody can tell."""
+
+    reason: str
+    task_id: str
+    wait_ms: int = 0
+
+
+def limit_hit(reply: Sequence[str]) -> LimitHit:
+    reason, task_id, *wait = reply
+    return LimitHit(reason, task_id, int(wait[0]) if wait else 0)
+
+
 def moment(milliseconds: str | float) -> dt.datetime:
     """A time kept as milliseconds since 1970."""
     return dt.datetime.fromtimestamp(int(milliseconds) / 1000, tz=dt.UTC)
@@ -201,8 +215,8 @@ def _failure(fields: Mapping[str, str]) -> Failure | None:
 
 
 def task_view(task_id: str, reply: Sequence[str]) -> TaskView:
-    now, processed, total, shards, done, running, certainty, difference = reply[1:9]
-    fields = pairs(reply[9:])
+    now, processed, total, shards, done, running, certainty, difference, before = reply[1:10]
+    fields = pairs(reply[10:])
     state = State(fields["state"])
     rows = fields.get("rows", "0") if state is State.SUCCEEDED else ""
     return TaskView(
@@ -231,8 +245,22 @@ def task_view(task_id: str, reply: Sequence[str]) -> TaskView:
         expires_at=_moment_if_any(fields.get("expires_at")),
         traceparent=fields["traceparent"],
         foreign=bool(fields.get("foreign_since")),
+        run_ms=int(fields.get("run_ms", "0")),
+        queued_before=int(before) if before else None,
+        progress_at=_moment_if_any(fields.get("progress_at")),
+        stalled_at=_moment_if_any(fields.get("stalled_at")),
+        rows_per_second=_speed(fields),
         read_at=moment(now),
     )
+
+
+def _speed(fields: Mapping[str, str]) -> float | None:
+    """Rows a second up to the last progress: while nothing moves, what is told stays the same."""
+    if not fields.get("mark_at"):
+        return None
+    took_s = (int(fields["progress_at"]) - int(fields["mark_at"])) / 1000
+    rows = int(fields.get("rows_done", "0")) - int(fields["mark_rows"])
+    return rows / took_s if rows > 0 and took_s > 0 else None
 
 
 def shard_views(

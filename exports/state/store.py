@@ -27,7 +27,7 @@ from exports.state.connection import connect
 from exports.state.housekeeping import Housekeeping
 from exports.state.keys import TaskRef
 from exports.state.reader import Counters, Durations, Reader
-from exports.state.replies import Claim, Lease, NoClaim
+from exports.state.replies import Claim, Lease, LimitHit, NoClaim
 
 _PATIENCE = 5
 """Plan, render and upload have no page to blame: they may lose this many times as many workers."""
@@ -42,8 +42,8 @@ class Store(Reader, Housekeeping):
 
     def submit(
         self, ref: TaskRef, request: ExportRequest, *, fingerprint: str, traceparent: str
-    ) -> tuple[str, str] | None:
-        """Make the task; None when it is new, else the (task id, fingerprint) that has this requestId."""
+    ) -> tuple[str, str] | LimitHit | None:
+        """Make the task; None when it is new, else the (task id, fingerprint) that has this requestId, or a limit."""
         fields = {
             "kind": request.kind,
             "owner": request.owner,
@@ -55,9 +55,18 @@ class Store(Reader, Housekeeping):
             "traceparent": traceparent,
         }
         flat = [text for pair in fields.items() for text in pair]
-        reply = self._run("submit_task", ref, fingerprint=fingerprint, fields=flat)
+        reply = self._run(
+            "submit_task",
+            ref,
+            fingerprint=fingerprint,
+            most_queued=self._conf.queued_per_owner,
+            most_made=self._conf.submits_per_minute,
+            fields=flat,
+        )
         if reply[0] == "created":
             return None
+        if reply[0] != "known":
+            return replies.limit_hit(reply)
         task_id, _, known = reply[1].partition("|")
         # Our own id: the reply to the call that made the task was lost.
         return None if task_id == ref.id else (task_id, known)
@@ -73,6 +82,7 @@ class Store(Reader, Housekeeping):
             worker=worker,
             task_limit=self._conf.leases_per_task,
             budget=self._conf.database_leases,
+            owner_limit=self._conf.running_per_owner,
             digest=digest,
         )
         if reply[0] == "ok":
@@ -81,8 +91,9 @@ class Store(Reader, Housekeeping):
 
     # --- under a claim ---------------------------------------------------------------------
 
-    def renew(self, claim: Claim, *, begun: bool = False) -> str:
-        return self._held("renew_lease", claim, begun=int(begun))[0]
+    def renew(self, claim: Claim, *, begun: bool = False, moved: bool = False) -> str:
+        """begun: a page is about to be read. moved: there was progress since the last call."""
+        return self._held("renew_lease", claim, begun=int(begun), moved=int(moved))[0]
 
     def keep_plan(self, claim: Claim, field: str, value: str) -> str:
         return self._run("keep_plan", claim.ref, claim=claim.claim_id, field=field, value=value)[0]
@@ -178,6 +189,14 @@ class Store(Reader, Housekeeping):
     def fail_foreign(self, ref: TaskRef) -> str:
         """Fail a task that every worker has found foreign for the life of a lease."""
         return self._run("fail_foreign", ref, grace_ms=self._conf.lease_ms)[0]
+
+    def fail_overdue(self, ref: TaskRef) -> str:
+        """Fail a task that has run longer than any may."""
+        return self._run("fail_overdue", ref, most_ms=self._conf.max_runtime_s * 1000)[0]
+
+    def mark_stalled(self, ref: TaskRef) -> str:
+        """Note that a running task makes no progress."""
+        return self._run("mark_stalled", ref, after_ms=self._conf.stalled_after_s * 1000)[0]
 
     def recover(self, ref: TaskRef, lease: Lease, *, proven: bool, counted: bool) -> str:
         return self._run(

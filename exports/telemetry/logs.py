@@ -96,11 +96,17 @@ def configuration(*, as_json: bool, level: str = "INFO") -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             **{name: {"handlers": [], "propagate": True} for name in _WITH_HANDLERS},
+            "django.request": {"filters": [_is_untold]},
             # gunicorn writes a line a request as soon as it has a logging configuration; the line would hold the
             # signature of a download link.
             "gunicorn.access": {"handlers": [], "propagate": False},
         },
     }
+
+
+def _is_untold(record: logging.LogRecord) -> bool:
+    """The API tells a 503 itself, as a warning; Django would call it an error."""
+    return getattr(record, "status_code", None) != 503
 
 
 class JsonLines(JsonFormatter):

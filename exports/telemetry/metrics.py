@@ -7,6 +7,8 @@ TASKS = "export_task_total"
 """Counter by `state`: one more each time a task enters it."""
 ROWS = "export_rows_processed_total"
 """Counter: rows committed, over all tasks."""
+STALLED = "export_tasks_stalled_total"
+"""Counter: times that a running task made no progress for too long."""
 DURATION = "export_task_duration_seconds"
 """Histogram by `format`: start of a task to the end of its epoch; one observation an epoch."""
 

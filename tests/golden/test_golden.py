@@ -47,7 +47,7 @@ def view(**changes: Any) -> TaskView:
     plain |= {
         "task_id": TASK_ID, "request": request, "state": State.QUEUED, "epoch": 1, "processed": 0, "created_at": STARTED,
         "shards_total": 0, "shards_done": 0, "shards_running": 0, "warnings": (), "file_name": "", "sha256": "",
-        "object_key": "", "traceparent": TRACEPARENT, "read_at": FINISHED,
+        "object_key": "", "run_ms": 0, "traceparent": TRACEPARENT, "read_at": FINISHED,
     }  # fmt: skip
     return TaskView(**{**plain, **changes})
 

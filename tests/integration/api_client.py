@@ -11,6 +11,7 @@ import redis
 from django.http.response import HttpResponseBase
 from django.test import Client, override_settings
 
+from exports.api import slots
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase
 from tests.integration.api_world import World, stub_broker
@@ -48,6 +49,8 @@ def body_of(response: HttpResponseBase) -> bytes:
 
 @pytest.fixture
 def tokens() -> Iterator[None]:
+    # Django's test client closes only what is read to its end.
+    slots._taken.clear()
     urls = override_settings(ROOT_URLCONF="exports.api.urls")
     with urls, exports_settings(auth="token", tokens=tuple(entry(owner) for owner in RIGHTS)):
         yield

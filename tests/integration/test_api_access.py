@@ -35,7 +35,7 @@ def test_no_address_answers_without_credentials(world: World, method: str) -> No
     for name, path in addresses(get_resolver().url_patterns):
         response = Client().generic(method, path)
         if name in OPEN:
-            assert response.status_code == (200 if method in ("GET", "HEAD") else 405), path
+            assert response.status_code == {"GET": 200, "HEAD": 200, "OPTIONS": 204}.get(method, 405), path
         else:
             assert (response.status_code, response["WWW-Authenticate"]) == (401, 'Bearer realm="exports"'), path
     assert world.task_ids() == []
@@ -43,7 +43,8 @@ def test_no_address_answers_without_credentials(world: World, method: str) -> No
 
 def test_every_address_is_listed() -> None:
     assert {name for name, _ in addresses(get_resolver("exports.api.urls").url_patterns)} == {
-        "exports", "task", "cancel", "rerun", "download", "manifest", "schema", "healthz", "readyz", "metrics", "unknown",
+        "exports", "validate", "task", "cancel", "rerun", "download", "manifest", "schema", "healthz", "readyz",
+        "metrics", "unknown",
     }  # fmt: skip
 
 
@@ -92,11 +93,22 @@ def test_metrics_are_for_operators(world: World) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE"])
 def test_a_known_caller_is_told_which_methods_there_are(world: World, alice: Client, method: str) -> None:
     response = alice.generic(method, EXPORTS)
     assert (response.status_code, response.json()["code"]) == (405, "method_not_allowed")
-    assert response["Allow"] == "GET, HEAD, POST"
+    assert response["Allow"] == "GET, HEAD, OPTIONS, POST"
+
+
+def test_options_answers_with_the_methods_alone(world: World, alice: Client) -> None:
+    response = alice.options(EXPORTS)
+    assert (response.status_code, response.content, response["Allow"]) == (204, b"", "GET, HEAD, OPTIONS, POST")
+
+
+@pytest.mark.parametrize("path", [EXPORTS, f"{EXPORTS}/{UNKNOWN}", "/healthz", "/api/none"])
+def test_every_answer_names_its_language(world: World, path: str) -> None:
+    for asked, language in (("en", "en"), ("zh-Hans-CN", "zh"), ("", "zh")):
+        assert caller("alice", **{"accept-language": asked}).get(path)["Content-Language"] == language
 
 
 @pytest.mark.parametrize(

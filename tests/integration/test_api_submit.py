@@ -93,6 +93,18 @@ def test_a_wrong_day_is_named(world: World, alice: Client, value: Any) -> None:
     assert world.task_ids() == []
 
 
+def test_all_wrong_fields_are_named_the_first_one_in_field(world: World) -> None:
+    response = submit(caller("alice", **{"accept-language": "en"}), **{"from": "2026-02-30", "to": 7, "format": "pdf"})
+    refuse(response, status=400, code="invalid_field", field="from")
+    assert response.json()["detail"] == "from must be a date that exists, as YYYY-MM-DD."
+    assert response.json()["errors"] == [
+        {"field": "from", "reason": "must be a date that exists, as YYYY-MM-DD"},
+        {"field": "to", "reason": "must be a date that exists, as YYYY-MM-DD"},
+        {"field": "format", "reason": "must be csv or xlsx"},
+    ]
+    assert world.task_ids() == []
+
+
 def test_days_in_the_wrong_order_name_the_last_one(world: World, alice: Client) -> None:
     """H017"""
     refuse(submit(alice, **{"from": "2026-09-30", "to": "2026-09-01"}), status=400, code="invalid_field", field="to")

@@ -97,6 +97,8 @@ ACTS: dict[str, Act] = {
     "publish_task": _on(lambda state, held: state.publish(held)),
     "complete_cancel": lambda state, task, _: state.complete_cancel(task),
     "fail_foreign": lambda state, task, _: state.fail_foreign(task),
+    "fail_overdue": lambda state, task, _: state.fail_overdue(task),
+    "mark_stalled": lambda state, task, _: state.mark_stalled(task),
     "cancel_task": lambda state, task, _: state.cancel(task),
     "rerun_task": lambda state, task, _: state.rerun(task, digest=DIGEST, from_scratch=False),
 }
@@ -203,7 +205,11 @@ def test_a_script_moves_a_task_only_as_the_table_says(redis_db: "Redis[bytes]", 
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(TRANSITIONS) - {"claim_step", "cancel_task", "complete_cancel", "fail_foreign", "rerun_task"})
+    "name",
+    sorted(
+        set(TRANSITIONS)
+        - {"claim_step", "cancel_task", "complete_cancel", "fail_foreign", "fail_overdue", "mark_stalled", "rerun_task"}
+    ),
 )
 def test_a_script_of_a_claim_that_lost_its_lease_changes_nothing(redis_db: "Redis[bytes]", name: str) -> None:
     state = store()

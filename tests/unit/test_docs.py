@@ -23,7 +23,7 @@ def headings(path: Path) -> set[str]:
     return {slug(title) for title in re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)}
 
 
-@pytest.mark.parametrize("name", ["settings", "columns"])
+@pytest.mark.parametrize("name", ["settings", "columns", "codes"])
 def test_a_page_that_a_command_prints_is_up_to_date(name: str) -> None:
     out = io.StringIO()
     call_command(f"export_{name}", stdout=out)

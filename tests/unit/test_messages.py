@@ -74,9 +74,12 @@ def test_every_cause_of_the_error_tree_has_words() -> None:
 
 
 def test_every_refusal_of_the_error_tree_has_words() -> None:
-    refusals = {kind.code for kind in errors.RequestRefused.__subclasses__() if kind is not errors.StateConflict}
+    refusals = {kind.code for kind in errors.RequestRefused.__subclasses__()}
     conflicts = {"cannot_cancel", "cannot_rerun", "specification_changed", "file_not_ready"}
-    assert refusals | conflicts | {errors.StateUnavailable.code, errors.StoreUnavailable.code} <= set(messages.PROBLEMS)
+    limits = {"queue_full", "too_many_submits"}
+    assert refusals | conflicts | limits | {errors.StateUnavailable.code, errors.StoreUnavailable.code} <= set(
+        messages.PROBLEMS
+    )
 
 
 def test_both_languages_name_the_same_facts() -> None:

@@ -108,3 +108,13 @@ def test_a_configured_process_writes_one_line_an_event(as_json):
         assert json.loads(line)["group"] == "lanes"
     else:
         assert line.endswith(" INFO exports.sample worker.started group=lanes".replace("INFO", "info"))
+
+
+def test_a_503_is_told_by_the_api_alone_and_a_500_by_django_too():
+    code = (
+        "import logging.config; from exports.telemetry import logs; "
+        "logging.config.dictConfig(logs.configuration(as_json=True)); log = logging.getLogger('django.request'); "
+        "[log.error('%s', status, extra={'status_code': status}) for status in (503, 500)]"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == ["500"]

@@ -43,6 +43,17 @@ def inspect(source: Source, *, columns: Sequence[Column], zone: zoneinfo.ZoneInf
     return [*_keys(source, constraints), _pages(source, columns=columns, zone=zone)]
 
 
+def has_time_index(source: Source) -> bool:
+    """Raises: as `inspect`."""
+    with _statement() as connection:
+        constraints = _constraints(connection, source.table)
+    return _is_indexed(source, constraints)
+
+
+def _is_indexed(source: Source, constraints: Sequence[dict[str, Any]]) -> bool:
+    return any(found["index"] and found["columns"][:1] == [source.time_field] for found in constraints)
+
+
 def _statement() -> Any:
     return guards.statement(limit_ms=conf().plan_statement_timeout_ms)
 
@@ -65,7 +76,7 @@ def _keys(source: Source, constraints: Sequence[dict[str, Any]]) -> Iterator[Tab
     )
     text = "is unique" if unique else "has no unique index: rows could be lost between two pages"
     yield TableFinding("key", fit=unique, grave=True, text=f"{source.table}.{source.key} {text}")
-    indexed = any(found["index"] and found["columns"][:1] == [source.time_field] for found in constraints)
+    indexed = _is_indexed(source, constraints)
     text = "has an index" if indexed else "has no index: each count at plan reads the whole table"
     yield TableFinding("time index", fit=indexed, grave=False, text=f"{source.table}.{source.time_field} {text}")
 

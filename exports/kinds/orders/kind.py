@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from exports.blocks import Block
 from exports.conf import conf
-from exports.contracts import Column, ExportRequest, Recount, Shard, Snapshot, TimeForm
+from exports.contracts import Column, ExportRequest, Preview, Recount, Shard, Snapshot, TimeForm
 from exports.errors import PageTooLarge
-from exports.kinds.orders import grants, inspection, pages, plan, rules, source, windows
+from exports.kinds.orders import grants, inspection, pages, plan, preview, rules, source, windows
 from exports.kinds.orders.columns import ORDER_COLUMNS
 from exports.models import Order, ReadOnlyModel
 
@@ -36,6 +36,10 @@ class OrdersKind:
 
     def shard_ids(self, request: ExportRequest) -> list[str]:
         return [day.isoformat() for day in windows.days(request.first_day, request.last_day)]
+
+    def preview(self, request: ExportRequest, *, within_s: float) -> Preview:
+        days = list(windows.days(request.first_day, request.last_day))
+        return preview.look(self._source, days=days, zone=_zone(), within_s=within_s)
 
     def take_snapshot(self, request: ExportRequest) -> Snapshot:
         _, end = windows.day_bounds(request.last_day, zone=_zone())

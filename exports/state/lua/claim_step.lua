@@ -9,9 +9,9 @@
 --   class        text    plan, shard, render or upload
 --   claim        text    id of this claim, fresh for each
 --   worker       text    who claims
---   lease_ms     ms      life of the lease
 --   task_limit   count   most leases of the task
 --   budget       count   most leases that read the database, over all tasks
+--   owner_limit  count   most running tasks of the owner
 --   digest       text    the worker's specification of this task
 -- USES
 --   time
@@ -20,9 +20,10 @@
 --   events
 --   runnable
 --   enter
+--   progress
 -- REPLY
 --   ok           step, fence, record or '', constants or '', 1 if it starts the task, then the task's fields and values
---   full         no place left under one of the limits
+--   full         no place left under one of the limits; a task that its owner's limit keeps queued is proposed last
 --   wait         ms until the first step is due
 --   done         no step of this class is left
 --   stop         the task has ended or is being cancelled
@@ -58,6 +59,10 @@ if class ~= 'plan' and t[3] ~= A.digest then
   propose(class, now)
   return {'foreign'}
 end
+if state == 'queued' and redis.call('ZCARD', K.owner_running) >= tonumber(A.owner_limit) then
+  propose(class, now)
+  return {'full'}
+end
 if #held_steps / 2 >= tonumber(A.task_limit) then return {'full'} end
 local reads = class == 'plan' or class == 'shard'
 if reads and redis.call('ZCOUNT', K.leases, '(' .. int(now), '+inf') >= tonumber(A.budget) then return {'full'} end
@@ -67,10 +72,11 @@ if not step then return refusal end
 local fence = int(redis.call('HINCRBY', K.task, 'fence', 1))
 redis.call('ZREM', K.pending, step)
 redis.call('HDEL', K.task, 'foreign_since')
-write_lease(step, {expiry = now + tonumber(A.lease_ms), fence = fence, claim = A.claim, begun = '0', worker = A.worker})
+write_lease(step, {fence = fence, claim = A.claim, begun = '0', worker = A.worker}, now)
 if state == 'queued' then
   enter('running', now)
   redis.call('HSET', K.task, 'started_at', int(now))
+  begin_progress(now)
   note(now, 'running', '')
 end
 propose(class, now)

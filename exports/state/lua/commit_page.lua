@@ -7,7 +7,6 @@
 -- ARGV
 --   step        text    shard id
 --   claim       text    the claim that holds it
---   lease_ms    ms      life of the lease
 --   old_cursor  text    cursor before the page
 --   cursor      text    key of the page's last row
 --   rows        rows    of the page
@@ -20,13 +19,14 @@
 --   time
 --   records
 --   leases
+--   progress
 -- REPLY
 --   ok        committed, also when it was before
 --   stop      committed; the task is being cancelled: release
 --   lost      nothing written: the claim does not hold the shard, or the cursor is another
 local l = held(A.step, A.claim)
 if not l then return {'lost'} end
-local r = read_record(A.step)
+local r, now = read_record(A.step), now_ms()
 if r.cursor ~= A.cursor then
   if r.cursor ~= A.old_cursor then return {'lost'} end
   r.rows = r.rows + tonumber(A.rows)
@@ -36,7 +36,8 @@ if r.cursor ~= A.cursor then
   write_record(A.step, r)
   redis.call('HSET', K.segments, A.segment, table.concat({l.fence, A.length, A.crc, A.pages, A.seg_rows, A.step}, '|'))
   redis.call('HINCRBY', K.metrics, 'rows', A.rows)
+  progressed(now, A.rows)
 end
-l.expiry, l.begun = now_ms() + tonumber(A.lease_ms), '1'
-write_lease(A.step, l)
+l.begun = '1'
+write_lease(A.step, l, now)
 return {cancel_requested() ~= '' and 'stop' or 'ok'}

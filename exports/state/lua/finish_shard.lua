@@ -14,6 +14,7 @@
 --   leases
 --   events
 --   runnable
+--   progress
 -- REPLY
 --   ok        done, or done before
 --   last      done, and it was the last one
@@ -28,8 +29,9 @@ r.drift, r.attempts, r.recoveries = A.drift, 0, 0
 write_record(A.step, r)
 redis.call('SADD', K.done, A.step)
 drop_lease(A.step)
-if redis.call('SCARD', K.done) < redis.call('HLEN', K.shards) then return {'ok'} end
 local now = now_ms()
+progressed(now, 0)
+if redis.call('SCARD', K.done) < redis.call('HLEN', K.shards) then return {'ok'} end
 redis.call('HSET', K.task, 'phase', 'render')
 redis.call('ZADD', K.pending, 0, 'render')
 propose('render', now)

@@ -5,11 +5,11 @@
 --   plan      hash    shard id -> constants; '' -> snapshot
 -- ARGV
 --   claim     text    the claim that holds the plan
---   lease_ms  ms      life of the lease
 --   field     text    shard id, or '' for the snapshot
 --   value     text    the kind's own text
 -- USES
 --   leases
+--   progress
 -- REPLY
 --   ok        kept
 --   stop      the task is being cancelled
@@ -17,6 +17,7 @@
 local l = held('plan', A.claim)
 if not l then return {'lost'} end
 redis.call('HSETNX', K.plan, A.field, A.value)
-l.expiry = now_ms() + tonumber(A.lease_ms)
-write_lease('plan', l)
+local now = now_ms()
+progressed(now, 0)
+write_lease('plan', l, now)
 return {cancel_requested() ~= '' and 'stop' or 'ok'}

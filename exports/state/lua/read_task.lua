@@ -5,12 +5,16 @@
 --   task      hash    the task
 --   shards    hash    shard id -> record
 --   running   hash    step -> lease
+--   index_queued   zset  task id -> entered (ms)
+-- ARGV
+--   id        text    task id
 -- USES
 --   time
 --   records
 -- REPLY
 --   gone      there is no such task
---   ok        now, processed, total, shards, done, running, drift, drift known, then the task's fields and values
+--   ok        now, processed, total, shards, done, running, drift, drift known, tasks queued
+--             before this one or '', then the task's fields and values
 local fields = redis.call('HGETALL', K.task)
 if #fields == 0 then return {'gone'} end
 local processed, total, shards, finished, drift, certainty = 0, 0, 0, 0, 0, 'exact'
@@ -32,5 +36,6 @@ for _, text in ipairs(redis.call('HVALS', K.shards)) do
   end
 end
 local running = redis.call('HLEN', K.running)
+local before = redis.call('ZRANK', K.index_queued, A.id)
 return {'ok', int(now_ms()), int(processed), int(total), int(shards), int(finished), int(running), certainty, int(drift),
-  unpack(fields)}
+  before and int(before) or '', unpack(fields)}

@@ -53,7 +53,7 @@ for _, key in ipairs({K.task, K.plan, K.shards, K.pending, K.segments, K.done, K
 end
 redis.call('HDEL', K.task, 'error_code', 'error_phase', 'error_shard', 'error_page', 'error_cursor', 'error_attempts',
   'error_retryable', 'attempts_plan', 'attempts_render', 'attempts_upload', 'recoveries_plan', 'recoveries_render',
-  'recoveries_upload', 'most_parts', 'reopens', 'expires_at', 'foreign_since')
+  'recoveries_upload', 'most_parts', 'reopens', 'expires_at', 'foreign_since', 'run_ms', 'stalled_at')
 redis.call('HSET', K.task, 'started_at', '', 'finished_at', '', 'rerun_call', A.call)
 redis.call('HINCRBY', K.task, 'epoch', 1)
 redis.call('ZREM', K.cleanup, A.cleanup_member)

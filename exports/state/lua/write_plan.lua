@@ -17,6 +17,7 @@
 --   leases
 --   events
 --   runnable
+--   progress
 -- REPLY
 --   ok        written, also when this claim had written it before
 --   stop      the task is being cancelled: nothing written
@@ -43,6 +44,7 @@ redis.call('HSET', K.task, 'phase', phase, 'digest', A.digest, 'specification', 
   'file_name', A.file_name, 'shard_count', int(#A.shards / 2),
   'planned_rows', int(rows), 'plan_claim', A.claim)
 drop_lease('plan')
+begin_progress(now)
 propose(class, now)
 note(now, 'planned', int(#A.shards / 2) .. ' shards')
 return {'ok'}

@@ -14,6 +14,7 @@
 --   leases
 --   events
 --   runnable
+--   progress
 -- REPLY
 --   ok        written, also when this claim had written it before
 --   stop      nothing written, the task is being cancelled: release
@@ -25,6 +26,7 @@ local now = now_ms()
 redis.call('HSET', K.task, 'phase', 'upload', 'file_size', A.size, 'sha256', A.sha256, 'object_key', A.object_key,
   'warnings', A.warnings, 'recipe_claim', A.claim)
 drop_lease('render')
+progressed(now, 0)
 redis.call('ZADD', K.pending, 0, 'upload')
 propose('upload', now)
 note(now, 'rendered', A.size .. ' bytes')

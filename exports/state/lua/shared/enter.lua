@@ -1,4 +1,4 @@
--- Entering a state: the index that lists it, and the counter.
+-- Entering a state: the indexes that list it, and the counter.
 -- KEYS
 --   task             hash    the task
 --   metrics          hash    counters
@@ -7,6 +7,8 @@
 --   index_succeeded  zset    same
 --   index_failed     zset    same
 --   index_cancelled  zset    same
+--   owner_queued     zset    task id -> entered (ms), of one owner
+--   owner_running    zset    same
 -- ARGV
 --   id        text    task id
 local function enter(state, now)
@@ -14,6 +16,10 @@ local function enter(state, now)
     if name ~= state then redis.call('ZREM', K['index_' .. name], A.id) end
   end
   redis.call('ZADD', K['index_' .. state], int(now), A.id)
+  redis.call('ZREM', K.owner_queued, A.id)
+  redis.call('ZREM', K.owner_running, A.id)
+  local of_owner = state == 'queued' and K.owner_queued or state == 'running' and K.owner_running
+  if of_owner then redis.call('ZADD', of_owner, int(now), A.id) end
   redis.call('HINCRBY', K.metrics, 'state:' .. state, 1)
   redis.call('HSET', K.task, 'state', state)
 end

@@ -5,6 +5,7 @@
 --   leases    zset    <task>|<step> -> expiry, the steps of all tasks that read the database
 -- ARGV
 --   id        text    task id
+--   lease_ms  ms      life of a lease
 -- USES
 --   time
 local function parse_lease(text)
@@ -22,7 +23,18 @@ local function held(step, claim)
   return l and l.claim == claim and l or nil
 end
 
-local function write_lease(step, l)
+-- Run time: between two signs of life, while somebody held a step. A longer silence is no work.
+local function count_run_time(now)
+  local t = redis.call('HMGET', K.task, 'run_ms', 'run_at')
+  local gap = now - number_of(t[2] or '')
+  if redis.call('HLEN', K.running) == 0 or gap > tonumber(A.lease_ms) then gap = 0 end
+  redis.call('HSET', K.task, 'run_ms', int(number_of(t[1] or '') + gap), 'run_at', int(now))
+end
+
+-- Give a lease its full life.
+local function write_lease(step, l, now)
+  count_run_time(now)
+  l.expiry = now + tonumber(A.lease_ms)
   redis.call('HSET', K.running, step, table.concat({int(l.expiry), l.fence, l.claim, l.begun, l.worker}, '|'))
   if step ~= 'render' and step ~= 'upload' then
     redis.call('ZADD', K.leases, int(l.expiry), A.id .. '|' .. step)

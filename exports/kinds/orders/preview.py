@@ -1,0 +1,72 @@
+"""A look ahead: how many rows each day has now. No promise, so nothing waits for older transactions."""
+
+import datetime as dt
+import time
+import zoneinfo
+from collections.abc import Sequence
+
+from django.db.models import Max
+
+from exports.contracts import Preview, Shard, Snapshot
+from exports.errors import SourceUnavailable
+from exports.kinds.orders import guards, inspection, plan, windows
+from exports.kinds.orders.failures import TIMEOUT
+from exports.kinds.orders.source import Source
+
+_FOREVER = dt.datetime.max.replace(tzinfo=dt.UTC)
+
+
+def look(source: Source, *, days: Sequence[dt.date], zone: zoneinfo.ZoneInfo, within_s: float) -> Preview:
+    """Days that were not counted within `within_s` seconds are told as None."""
+    deadline = time.monotonic() + within_s
+    rows: dict[dt.date, int | None] = dict.fromkeys(days)
+    try:
+        for day in days:
+            rows[day] = _count(source, day, zone=zone, deadline=deadline)
+        sample = _sample(source, rows, zone=zone, deadline=deadline)
+    except SourceUnavailable as failure:
+        if failure.code != TIMEOUT:
+            raise
+        sample = None
+    return Preview(
+        rows={str(day): count for day, count in rows.items()},
+        sample=sample,
+        issues=tuple(_issues(source, days, zone=zone)),
+    )
+
+
+def _left_ms(deadline: float) -> int:
+    """Raises: SourceUnavailable when nothing is left."""
+    left_ms = round((deadline - time.monotonic()) * 1000)
+    if left_ms <= 0:
+        raise SourceUnavailable(TIMEOUT)
+    return left_ms
+
+
+def _count(source: Source, day: dt.date, *, zone: zoneinfo.ZoneInfo, deadline: float) -> int:
+    """By the time alone: an index on it answers without the rows."""
+    start, end = windows.day_bounds(day, zone=zone)
+    with guards.statement(limit_ms=_left_ms(deadline)) as connection:
+        within = {f"{source.time_field}__gte": start, f"{source.time_field}__lt": end}
+        return source.rows(connection).filter(**within).count()
+
+
+def _sample(
+    source: Source, rows: dict[dt.date, int | None], *, zone: zoneinfo.ZoneInfo, deadline: float
+) -> Shard | None:
+    """The day with the fewest rows that has any."""
+    counts = {day: count for day, count in rows.items() if count}
+    if not counts:
+        return None
+    day = min(counts, key=lambda day: counts[day])
+    with guards.statement(limit_ms=_left_ms(deadline)) as connection:
+        largest = source.rows(connection).aggregate(largest=Max("pk"))["largest"]
+    snapshot = Snapshot(as_of=_FOREVER, bounds=str(largest))
+    return plan.plan_shard(source, snapshot=snapshot, shard_id=str(day), window=windows.day_bounds(day, zone=zone))
+
+
+def _issues(source: Source, days: Sequence[dt.date], *, zone: zoneinfo.ZoneInfo) -> list[str]:
+    issues = [] if inspection.has_time_index(source) else ["no_time_index"]
+    if days[-1] >= dt.datetime.now(zone).date():
+        issues.append("touches_now")
+    return issues
