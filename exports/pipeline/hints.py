@@ -4,6 +4,9 @@ A hint is never the truth: a lost one is sent again by the sweep, a double one f
 wait than the workers can take, however many tasks do.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import dramatiq
 
 from exports.contracts import Step
@@ -23,19 +26,31 @@ def send(step: Step, *, traceparent: str | None = None, count: int = 1) -> None:
 
     Never raises: the sweep makes good for what is lost here.
     """
-    options = {"traceparent": traceparent or trace.current.get()}
+    with _losing(step):
+        _send(step, count=count, traceparent=traceparent or trace.current.get())
+
+
+def top_up(step: Step, *, due: int) -> None:
+    """Send what `due` steps still lack of hints. Never raises: the next sweep makes good for what is lost here."""
+    with _losing(step):
+        _send(step, count=due - waiting(step), traceparent=trace.current.get())
+
+
+@contextmanager
+def _losing(step: Step) -> Iterator[None]:
     try:
-        broker = dramatiq.get_broker()
-        for _ in range(min(count, _room(step))):
-            broker.enqueue(dramatiq.Message(QUEUES[step], str(step), (), {}, dict(options)))
+        yield
     except Exception as error:  # noqa: BLE001  the broker's own errors differ by version; none may fail a step
         _events.warning("hint.lost", step=str(step), error=error)
 
 
-def _room(step: Step) -> int:
-    return _FOR_EACH_WORKER * max(1, len(store().workers())) - waiting(step)
+def _send(step: Step, *, count: int, traceparent: str | None) -> None:
+    room = _FOR_EACH_WORKER * max(1, len(store().workers())) - waiting(step)
+    for _ in range(min(count, room)):
+        options = {"traceparent": traceparent}
+        dramatiq.get_broker().enqueue(dramatiq.Message(QUEUES[step], str(step), (), {}, options))
 
 
 def waiting(step: Step) -> int:
-    """Hints of a class that no worker has taken yet."""
+    """Hints of a class that no worker has taken yet. Raises: what the broker raises when it does not answer."""
     return int(dramatiq.get_broker().waiting(QUEUES[step]))  # type: ignore[attr-defined]  # config.broker.HintBroker

@@ -159,7 +159,7 @@ def top_up_hints() -> None:
     now_ms = store().now_ms()
     for step in Step:
         if tasks := store().next_tasks(step, _PROPOSALS):
-            hints.send(step, count=store().due_steps(step, tasks, now_ms) - hints.waiting(step))
+            hints.top_up(step, due=store().due_steps(step, tasks, now_ms))
 
 
 def clean_up() -> None:

@@ -34,9 +34,13 @@ def every(request: pytest.FixtureRequest) -> Sample:
 
 
 @pytest.fixture
-def world(sqlite_orders: OrdersDatabase, desk: Path, redis_db: redis.Redis) -> Iterator[World]:
-    """40 orders of three days in pages of 7. One export in this process warms what its children inherit."""
-    sqlite_orders.insert_rows(sample.generate(ROWS, seed=1, days=3, first_day=dt.date(2026, 9, 1)))
+def world(request: pytest.FixtureRequest, desk: Path, redis_db: redis.Redis) -> Iterator[World]:
+    """40 orders of three days in pages of 7, in SQLite or the database that is the fixture's parameter.
+
+    One export in this process warms what its children inherit.
+    """
+    orders: OrdersDatabase = request.getfixturevalue(f"{getattr(request, 'param', 'sqlite')}_orders")
+    orders.insert_rows(sample.generate(ROWS, seed=1, days=3, first_day=dt.date(2026, 9, 1)))
     with exports_settings(**FAST):
         world = World(desk, state=redis_db)
         with world.logged():

@@ -15,6 +15,8 @@ from types import CodeType, FrameType
 from typing import Any
 from unittest import mock
 
+import psycopg
+import pymysql
 import redis
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -138,23 +140,38 @@ def redis_calls(calls: Calls) -> Iterator[None]:
         yield
 
 
+def _sqlite_error(hangs: bool) -> Exception:
+    error = sqlite3.OperationalError("out of order")
+    error.sqlite_errorcode = sqlite3.SQLITE_INTERRUPT if hangs else sqlite3.SQLITE_IOERR
+    return error
+
+
+_DATABASE_ERRORS: dict[str, Callable[[bool], Exception]] = {
+    "sqlite": _sqlite_error,
+    "postgresql": lambda hangs: (psycopg.errors.QueryCanceled if hangs else psycopg.errors.AdminShutdown)(
+        "out of order"
+    ),
+    "mysql": lambda hangs: pymysql.err.OperationalError(3024 if hangs else 2013, "out of order"),
+}
+"""Whether it hangs → what the driver raises."""
+
+
 @contextmanager
 def database_calls(calls: Calls) -> Iterator[None]:
     """Connecting, and every statement."""
     execute, connect = CursorWrapper.execute, BaseDatabaseWrapper.connect
 
-    def failure() -> Exception:
-        cause = sqlite3.OperationalError("out of order")
-        cause.sqlite_errorcode = sqlite3.SQLITE_INTERRUPT if calls.mode is Mode.HANG else sqlite3.SQLITE_IOERR
-        error = OperationalError("out of order")
+    def failure(vendor: str) -> Exception:
+        cause = _DATABASE_ERRORS[vendor](calls.mode is Mode.HANG)
+        error = OperationalError(*cause.args)
         error.__cause__ = cause
         return error
 
     def failing_execute(self: Any, sql: str, params: Any = None) -> Any:
-        return calls.perform(lambda: execute(self, sql, params), failure)
+        return calls.perform(lambda: execute(self, sql, params), lambda: failure(self.db.vendor))
 
     def failing_connect(self: Any) -> Any:
-        return calls.perform(lambda: connect(self), failure)
+        return calls.perform(lambda: connect(self), lambda: failure(self.vendor))
 
     with (
         mock.patch.object(CursorWrapper, "execute", failing_execute),

@@ -1,16 +1,19 @@
 """The n-th call of Redis, the database, the file system or the store fails, hangs, or is done and its reply is lost."""
 
+import random
+from collections.abc import Callable
+
 import pytest
 
 from exports.contracts import Format, State
 from tests import services
 from tests.conftest import exports_settings
 from tests.reliability import checker, failpoints, sweeping
-from tests.reliability.conftest import undisturbed
+from tests.reliability.conftest import ROWS, undisturbed
 from tests.reliability.failpoints import Calls, Mode
 from tests.reliability.journeys import rerun_and_work_off
 from tests.reliability.sweeping import Found, Sample
-from tests.reliability.world import World, guarded, submit, work
+from tests.reliability.world import WINDOW, World, guarded, submit, work
 
 pytestmark = pytest.mark.timeout(3600)
 
@@ -24,6 +27,11 @@ CODES = {
 """Why a task may have failed: never because of Redis."""
 SURVIVED_ONCE = {"redis", "database", "store"}
 """One fault of these is tried again by itself."""
+Point = tuple[int, Mode, bool]
+"""Which call fails, how, and whether all later ones do."""
+Choice = Callable[[str, int, Sample], list[Point]]
+A_LEASE = {"lease_ms": 500, "renew_every_ms": 100}
+"""A worker waits for Redis as long as its lease may live."""
 
 
 def export(world: World) -> None:
@@ -46,17 +54,28 @@ def count_calls(world: World, seam: str) -> int:
     return int((world.folder / "calls").read_text())
 
 
-def sweep_calls(world: World, seam: str, output: Format, sample: Sample, valkey: services.Valkey) -> None:
-    expected = undisturbed(world, output)
-    count = count_calls(world, seam)
-    points = [
+def sampled(seam: str, count: int, sample: Sample) -> list[Point]:
+    return [
         (at, mode, lasting)
         for mode in MODES[seam]
         for lasting in (False, True)
-        for at in sample.of(count, name=f"{seam} {mode} {lasting}", least=5)
+        for at in sample.of(count, name=f"{seam} {mode} {lasting}", least=3)
     ]
 
-    def look(world: World, point: tuple[int, Mode, bool]) -> Found:
+
+def each_once(seam: str, count: int, sample: Sample) -> list[Point]:
+    """Every call, in a mode that the seed chooses."""
+    modes = random.Random(f"{sample.seed} {seam}")
+    return [(at, modes.choice(MODES[seam]), False) for at in range(1, count + 1)]
+
+
+def sweep_calls(world: World, seam: str, sample: Sample, valkey: services.Valkey, *, choose: Choice = sampled) -> None:
+    output = world.output
+    expected = undisturbed(world, output)
+    count = count_calls(world, seam)
+    points = choose(seam, count, sample)
+
+    def look(world: World, point: Point) -> Found:
         at, mode, lasting = point
         world.reset()
         code = world.run(lambda world: failing(seam, Calls(at=at, mode=mode, lasting=lasting), world))
@@ -83,6 +102,28 @@ def sweep_calls(world: World, seam: str, output: Format, sample: Sample, valkey:
 
 @pytest.mark.parametrize("seam", failpoints.SEAMS)
 def test_a_call_that_fails_costs_no_row(world: World, every: Sample, valkey: services.Valkey, seam: str) -> None:
-    # A worker waits for Redis as long as its lease may live.
-    with exports_settings(lease_ms=500, renew_every_ms=100):
-        sweep_calls(world, seam, Format.CSV, every, valkey)
+    with exports_settings(**A_LEASE):
+        sweep_calls(world, seam, every, valkey)
+
+
+@pytest.mark.parametrize("seam", failpoints.SEAMS)
+def test_each_call_of_the_smallest_task_may_fail(
+    world: World, every: Sample, valkey: services.Valkey, seam: str
+) -> None:
+    world.window = (WINDOW[0], WINDOW[0])
+    with exports_settings(page_rows=ROWS, **A_LEASE):
+        sweep_calls(world, seam, every, valkey, choose=each_once)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seam", failpoints.SEAMS)
+@pytest.mark.parametrize("output", Format)
+@pytest.mark.parametrize(
+    "world", ["sqlite", "postgres", pytest.param("mariadb", marks=pytest.mark.mariadb)], indirect=True
+)
+def test_a_call_that_fails_costs_no_row_on_any_database(
+    world: World, every: Sample, valkey: services.Valkey, output: Format, seam: str
+) -> None:
+    world.output = output
+    with exports_settings(**A_LEASE):
+        sweep_calls(world, seam, every, valkey)

@@ -48,6 +48,14 @@ def test_a_kill_before_any_line_changes_nothing_in_a_workbook(
     sweep_kills(world, JOURNEYS["export"], Format.XLSX, every, valkey)
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("name", [name for name in JOURNEYS if name != "export"])
+def test_a_kill_on_any_way_changes_nothing_in_a_workbook(
+    world: World, every: Sample, valkey: services.Valkey, name: str
+) -> None:
+    sweep_kills(world, JOURNEYS[name], Format.XLSX, every, valkey)
+
+
 def test_a_kill_while_an_expired_task_is_forgotten_leaves_nothing(
     world: World, every: Sample, valkey: services.Valkey
 ) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
+import dramatiq
 import pytest
+import redis
 
 from exports.contracts import Page, State, Step
 from exports.errors import SpoolFull
@@ -76,6 +78,18 @@ def test_a_shard_that_is_read_again_frees_its_damaged_segments(world: World) -> 
     old = {segment.name for segment in damaged if segment.shard_id == shard_id}
     assert old and not old & left
     assert {segment.name for segment in damaged} - old <= left
+
+
+def test_a_broker_that_does_not_answer_keeps_the_sweep_from_nothing(world: World) -> None:
+    world.reset()
+    submit(world)
+    broker = dramatiq.get_broker()
+    with (
+        mock.patch.object(type(broker), "waiting", side_effect=redis.TimeoutError),
+        mock.patch.object(sweep, "clean_up") as clean_up,
+    ):
+        sweep.sweep(boot=True)
+    assert clean_up.called
 
 
 # --- the spool and the disk ---

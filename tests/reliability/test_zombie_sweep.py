@@ -36,8 +36,8 @@ def kept(world: World) -> dict[bytes, object]:
     return {key: world.state.dump(key) for key in world.state.keys("export:*") if key not in _OF_TIME}
 
 
-def sweep_zombies(world: World, journey: Journey, sample: Sample, valkey: services.Valkey) -> None:
-    expected = undisturbed(world, Format.CSV)
+def sweep_zombies(world: World, journey: Journey, output: Format, sample: Sample, valkey: services.Valkey) -> None:
+    expected = undisturbed(world, output)
     lines = sweeping.record_lines(world, journey)
 
     def look(world: World, at: int) -> Found:
@@ -60,11 +60,12 @@ def sweep_zombies(world: World, journey: Journey, sample: Sample, valkey: servic
         return Found(f"{at} {sweeping.text_of(lines[at - 1])}", wrong, struck=struck)
 
     points = sample.of(len(lines), sweeping.around_commits(lines), name=f"zombie {journey.name}")
-    sweeping.report(f"SIGSTOP, {journey.name}, {sample}", sweeping.over(world, points, look, valkey=valkey))
+    sweeping.report(f"SIGSTOP, {journey.name}, {output}, {sample}", sweeping.over(world, points, look, valkey=valkey))
 
 
+@pytest.mark.parametrize("output", [Format.CSV, pytest.param(Format.XLSX, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", ["export", "cancel in a page", "rerun"])
 def test_a_worker_that_wakes_up_too_late_changes_nothing(
-    world: World, every: Sample, valkey: services.Valkey, name: str
+    world: World, every: Sample, valkey: services.Valkey, name: str, output: Format
 ) -> None:
-    sweep_zombies(world, JOURNEYS[name], every, valkey)
+    sweep_zombies(world, JOURNEYS[name], output, every, valkey)

@@ -70,12 +70,20 @@ class Child:
 
 
 class World:
-    """folder: holds `spool`, `files` and what the processes say. output: the format of the export."""
+    """folder: holds `spool`, `files` and what the processes say. output, window: of the export."""
 
-    def __init__(self, folder: Path, *, state: redis.Redis, output: Format = Format.CSV) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        state: redis.Redis,
+        output: Format = Format.CSV,
+        window: tuple[str, str] = WINDOW,
+    ) -> None:
         self.folder = folder
         self.state = state
         self.output = output
+        self.window = window
 
     @contextmanager
     def beside(self, number: int, *, valkey: services.Valkey) -> Iterator["World"]:
@@ -88,7 +96,7 @@ class World:
             redis.Redis.from_url(state) as client,
             exports_settings(redis_url=state, spool_dir=folder / "spool", store_dir=folder / "files"),
         ):
-            yield World(folder, state=client, output=self.output)
+            yield World(folder, state=client, output=self.output, window=self.window)
 
     # --- processes -------------------------------------------------------------------------
 
@@ -190,7 +198,7 @@ class World:
 
 
 def submit(world: World) -> str:
-    return pipeline.submit(*WINDOW, output=world.output, request_id=REQUEST)
+    return pipeline.submit(*world.window, output=world.output, request_id=REQUEST)
 
 
 def submit_and_work(world: World) -> None:
