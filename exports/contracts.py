@@ -317,6 +317,15 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True)
+class Deletion:
+    """What is left of a task that was deleted before its time."""
+
+    at: dt.datetime
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class TaskView:
     """A task as read in one round trip. Numbers are rows; times are UTC. foreign: its last claim was by another specification. drift: None until all shards are done."""
 
@@ -345,6 +354,7 @@ class TaskView:
     expires_at: dt.datetime | None
     traceparent: str
     foreign: bool
+    deleted: Deletion | None
     read_at: dt.datetime
 
     @property

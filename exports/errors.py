@@ -8,6 +8,7 @@ ExportError
 │   ├── StateConflict        409, the task's state does not allow it
 │   ├── TaskUnknown          404, unknown or not yours
 │   └── TaskGone             410, kept no longer
+│       └── TaskDeleted        removed by a person before its time
 ├── StateUnavailable       503; a step stops and the sweep goes on later
 ├── LeaseLost              stop at once, touch nothing
 ├── TaskStopped            the task was cancelled or has ended: stop at once
@@ -21,7 +22,7 @@ ExportError
 └── SettingInvalid         refuse to start; names the setting
 """
 
-from exports.contracts import State
+from exports.contracts import Deletion, State
 
 
 class ExportError(Exception):
@@ -81,6 +82,14 @@ class TaskUnknown(RequestRefused):
 class TaskGone(RequestRefused):
     code = "task_gone"
     status = 410
+
+
+class TaskDeleted(TaskGone):
+    code = "task_deleted"
+
+    def __init__(self, deletion: Deletion) -> None:
+        super().__init__(f"deleted by {deletion.by}")
+        self.deletion = deletion
 
 
 class StateUnavailable(ExportError):

@@ -9,7 +9,7 @@ _log = events(__name__)
 
 
 def record(request: Request, action: str, *, task_id: str, trace_id: str, **facts: Field) -> None:
-    """action: what was allowed and done: `submit`, `cancel`, `rerun`, `download`."""
+    """action: what was allowed and done: `submit`, `cancel`, `rerun`, `download`, `delete`."""
     address = request.META.get("REMOTE_ADDR", "")
     ids = {"taskId": task_id, "traceId": trace_id}
     _log.info(f"audit.{action}", **ids, owner=principal_of(request).owner, address=address, **facts)

@@ -1,4 +1,4 @@
-"""What callers send, validated: the frozen submit body, the rerun body, the query of the list."""
+"""What callers send, validated: the frozen submit body, the rerun body, the queries of list and delete."""
 
 import datetime as dt
 import re
@@ -17,6 +17,7 @@ TASK_ID = re.compile(r"exp_[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _FIRST_DAY = dt.date(1970, 1, 1)
 _LAST_DAY = dt.date(9998, 12, 31)
+_REASON_MAX = 200
 _MISSING: dict[str, Any] = {"required": messages.REQUIRED, "null": messages.REQUIRED}
 
 
@@ -123,6 +124,20 @@ class ListQuery(serializers.Serializer[Any]):
             "limit": LimitField(default=50),
             "before": TaskIdField(default=""),
         }
+
+
+class ReasonField(_Field):
+    """At most 200 printable characters."""
+
+    def to_internal_value(self, data: object) -> str:
+        if not isinstance(data, str) or len(data) > _REASON_MAX or not data.isprintable():
+            _refuse(messages.NOT_A_REASON)
+        return data
+
+
+class DeleteQuery(serializers.Serializer[Any]):
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        return {"reason": ReasonField(default="")}
 
 
 def validated(body: type[serializers.Serializer[Any]], data: Mapping[str, Any]) -> dict[str, Any]:

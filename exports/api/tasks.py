@@ -84,7 +84,11 @@ class Exports(ApiView):
 class Task(ApiView):
     """The nine frozen fields are always there. A poll with `If-None-Match` costs little while nothing has changed."""
 
-    rights: ClassVar = {"GET": (Right.VIEW, Right.OPS_READ), "HEAD": (Right.VIEW, Right.OPS_READ)}
+    rights: ClassVar = {
+        "GET": (Right.VIEW, Right.OPS_READ),
+        "HEAD": (Right.VIEW, Right.OPS_READ),
+        "DELETE": (Right.SUBMIT, Right.OPS_ACT),
+    }
 
     @extend_schema(
         operation_id="read",
@@ -99,6 +103,18 @@ class Task(ApiView):
     def get(self, request: Request, task_id: str) -> HttpResponse:
         view = service.read_task(known_form(task_id), principal=principal_of(request))
         return _conditional(request, to_json(task_body(request, view)))
+
+    @extend_schema(
+        operation_id="delete",
+        summary="Delete an ended export and its file now",
+        parameters=[OpenApiParameter("reason", str, description="Kept with who and when; at most 200 characters.")],
+        responses={204: OpenApiResponse(description="Deleted."), **shapes.refusals(400, 404, 406, 409, 410, 503)},
+    )
+    def delete(self, request: Request, task_id: str) -> HttpResponse:
+        query = bodies.validated(bodies.DeleteQuery, request.query_params.dict())
+        view = service.delete(known_form(task_id), principal=principal_of(request), reason=query["reason"])
+        audit.record(request, "delete", task_id=task_id, trace_id=view.trace_id)
+        return HttpResponse(status=204)
 
 
 class Cancel(ApiView):

@@ -18,8 +18,10 @@ from exports.errors import (
     StateConflict,
     StateUnavailable,
     StoreUnavailable,
+    TaskDeleted,
     TaskUnknown,
 )
+from exports.management import shapes
 from exports.messages import PROBLEMS, Language
 
 OPERATOR = Principal("ops", frozenset(Right))
@@ -79,6 +81,10 @@ def sentence(error: ExportError) -> str:
     """What happened, in words that need no code."""
     if isinstance(error, StateConflict):
         return PROBLEMS[error.code].detail.say(Language.EN, state=error.state)
+    if isinstance(error, TaskDeleted):
+        return (
+            f"The task was deleted at {shapes.time(error.deletion.at)} by {error.deletion.by}: {error.deletion.reason}"
+        )
     if isinstance(error, TaskUnknown):
         return "There is no such task."
     if isinstance(error, StateUnavailable):

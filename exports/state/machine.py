@@ -39,5 +39,10 @@ TRANSITIONS: Mapping[str, Mapping[State, frozenset[State]]] = {
         State.FAILED: frozenset({State.CANCELLED}),
     },
     "rerun_task": {State.FAILED: frozenset({State.QUEUED})},
+    "delete_task": {
+        State.SUCCEEDED: frozenset({State.SUCCEEDED}),
+        State.FAILED: frozenset({State.CANCELLED}),
+        State.CANCELLED: frozenset({State.CANCELLED}),
+    },
 }
 """Script → state before → states after. A state that is missing is refused and nothing changes."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from exports.contracts import (
+    Deletion,
     Drift,
     Event,
     ExportRequest,
@@ -200,6 +201,12 @@ def _failure(fields: Mapping[str, str]) -> Failure | None:
     )
 
 
+def _deletion(fields: Mapping[str, str]) -> Deletion | None:
+    if "deleted_at" not in fields:
+        return None
+    return Deletion(moment(fields["deleted_at"]), fields["deleted_by"], fields["deleted_reason"])
+
+
 def task_view(task_id: str, reply: Sequence[str]) -> TaskView:
     now, processed, total, shards, done, running, certainty, difference = reply[1:9]
     fields = pairs(reply[9:])
@@ -231,6 +238,7 @@ def task_view(task_id: str, reply: Sequence[str]) -> TaskView:
         expires_at=_moment_if_any(fields.get("expires_at")),
         traceparent=fields["traceparent"],
         foreign=bool(fields.get("foreign_since")),
+        deleted=_deletion(fields),
         read_at=moment(now),
     )
 

@@ -194,6 +194,10 @@ class Store(Reader, Housekeeping):
     def rerun(self, ref: TaskRef, *, digest: str, from_scratch: bool) -> str:
         return self._run("rerun_task", ref, digest=digest, scratch=int(from_scratch), call=uuid.uuid4().hex)[0]
 
+    def delete(self, ref: TaskRef, *, by: str, reason: str) -> str:
+        """Leave nothing of an ended task but who deleted it, when and why."""
+        return self._run("delete_task", ref, by=by, reason=reason)[0]
+
     def _held(self, name: str, claim: Claim, **values: object) -> list[str]:
         return self._run(name, claim.ref, step=claim.name, claim=claim.claim_id, **values)
 

@@ -72,6 +72,7 @@ ACTIONS = {
     ("GET", f"/{UNKNOWN}"): (404, {"alice", "viewer", "ops"}),
     ("GET", f"/{UNKNOWN}/download"): (404, {"alice", "viewer", "ops"}),
     ("GET", f"/{UNKNOWN}/manifest"): (404, {"alice", "viewer", "ops"}),
+    ("DELETE", f"/{UNKNOWN}"): (404, {"alice", "ops"}),
     ("POST", f"/{UNKNOWN}/cancel"): (404, {"alice", "ops"}),
     ("POST", f"/{UNKNOWN}/rerun"): (404, {"alice", "ops"}),
 }

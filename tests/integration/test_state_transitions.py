@@ -98,6 +98,7 @@ ACTS: dict[str, Act] = {
     "complete_cancel": lambda state, task, _: state.complete_cancel(task),
     "fail_foreign": lambda state, task, _: state.fail_foreign(task),
     "cancel_task": lambda state, task, _: state.cancel(task),
+    "delete_task": lambda state, task, _: state.delete(task, by="ops", reason="why"),
     "rerun_task": lambda state, task, _: state.rerun(task, digest=DIGEST, from_scratch=False),
 }
 
@@ -203,7 +204,10 @@ def test_a_script_moves_a_task_only_as_the_table_says(redis_db: "Redis[bytes]", 
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(TRANSITIONS) - {"claim_step", "cancel_task", "complete_cancel", "fail_foreign", "rerun_task"})
+    "name",
+    sorted(
+        set(TRANSITIONS) - {"claim_step", "cancel_task", "complete_cancel", "fail_foreign", "rerun_task", "delete_task"}
+    ),
 )
 def test_a_script_of_a_claim_that_lost_its_lease_changes_nothing(redis_db: "Redis[bytes]", name: str) -> None:
     state = store()
@@ -214,7 +218,7 @@ def test_a_script_of_a_claim_that_lost_its_lease_changes_nothing(redis_db: "Redi
     assert dump(redis_db) == kept
 
 
-@pytest.mark.parametrize("name", ["claim_step", "renew_lease", "complete_cancel", "cancel_task"])
+@pytest.mark.parametrize("name", ["claim_step", "renew_lease", "complete_cancel", "cancel_task", "delete_task"])
 def test_no_script_makes_a_task_that_is_not_there(redis_db: "Redis[bytes]", name: str) -> None:
     state = store()
     planned_elsewhere(state)
