@@ -381,6 +381,17 @@ class ShardView:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who did what to a task. address: of the caller; empty for a command."""
+
+    at: dt.datetime
+    action: str
+    result: str
+    address: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """One line of a task's bounded history."""
 

@@ -9,7 +9,18 @@ from ulid import ULID
 
 from exports import formats, kinds, storage
 from exports.conf import conf
-from exports.contracts import Event, ExportRequest, Phase, Principal, Right, ShardView, State, Step, TaskView
+from exports.contracts import (
+    AuditEntry,
+    Event,
+    ExportRequest,
+    Phase,
+    Principal,
+    Right,
+    ShardView,
+    State,
+    Step,
+    TaskView,
+)
 from exports.errors import (
     FieldInvalid,
     RequestConflict,
@@ -193,6 +204,12 @@ def read_events(task_id: str, *, principal: Principal) -> list[Event]:
     """The bounded history of a task, oldest first. Raises as `read_task`."""
     _read(task_id, principal=principal)
     return store().events(task_id)
+
+
+def read_audit(task_id: str, *, principal: Principal) -> list[AuditEntry]:
+    """Who did what to a task, oldest first; also to a deleted one. Raises as `read_task`."""
+    _find(task_id, principal=principal)
+    return store().audit(task_id)
 
 
 def cancel(task_id: str, *, principal: Principal) -> TaskView:

@@ -50,9 +50,9 @@ class Exports(ApiView):
     def post(self, request: Request) -> HttpResponse:
         wanted = _export_request(request)
         submitted = service.submit(wanted, traceparent=parse_traceparent(request.headers.get("traceparent")))
-        audit.record(
-            request, "submit", task_id=submitted.task_id, trace_id=submitted.trace_id, created=submitted.created
-        )
+        ids = {"task_id": submitted.task_id, "trace_id": submitted.trace_id}
+        result = "created" if submitted.created else "known"
+        audit.record(request, "submit", **ids, result=result, created=submitted.created)
         url = reverse("task", kwargs={"task_id": submitted.task_id})
         answer = {"taskId": submitted.task_id, "state": submitted.state, "progressUrl": url}
         response = json_response(answer, status=202 if submitted.created else 200)
@@ -113,7 +113,7 @@ class Task(ApiView):
     def delete(self, request: Request, task_id: str) -> HttpResponse:
         query = bodies.validated(bodies.DeleteQuery, request.query_params.dict())
         view = service.delete(known_form(task_id), principal=principal_of(request), reason=query["reason"])
-        audit.record(request, "delete", task_id=task_id, trace_id=view.trace_id)
+        audit.record(request, "delete", task_id=task_id, trace_id=view.trace_id, result="deleted")
         return HttpResponse(status=204)
 
 
@@ -139,7 +139,7 @@ class Cancel(ApiView):
         if before.state is State.CANCELLED:
             return json_response(task_body(request, before))
         view = service.cancel(task_id, principal=principal)
-        audit.record(request, "cancel", task_id=task_id, trace_id=view.trace_id)
+        audit.record(request, "cancel", task_id=task_id, trace_id=view.trace_id, result=view.state)
         return json_response(task_body(request, view), status=202)
 
 
@@ -162,7 +162,7 @@ class Rerun(ApiView):
         body = bodies.validated(bodies.RerunBody, base.body_of(request))
         view = service.rerun(known_form(task_id), principal=principal_of(request), from_scratch=body["fromScratch"])
         facts = {"fromScratch": body["fromScratch"], "epoch": view.epoch}
-        audit.record(request, "rerun", task_id=task_id, trace_id=view.trace_id, **facts)
+        audit.record(request, "rerun", task_id=task_id, trace_id=view.trace_id, result=f"run {view.epoch}", **facts)
         return json_response(task_body(request, view), status=202)
 
 

@@ -23,6 +23,7 @@ from exports.errors import (
 )
 from exports.management import shapes
 from exports.messages import PROBLEMS, Language
+from exports.pipeline import audit
 
 OPERATOR = Principal("ops", frozenset(Right))
 
@@ -67,6 +68,11 @@ class ExportCommand(BaseCommand):
 
     def _write_json(self, data: Mapping[str, Any]) -> None:
         self.stdout.write(json.dumps(data, ensure_ascii=False))
+
+
+def note(action: str, *, task_id: str, trace_id: str, result: str) -> None:
+    """Audit what a command did."""
+    audit.record(action, task_id=task_id, trace_id=trace_id, by=OPERATOR.owner, result=result)
 
 
 class TaskCommand(ExportCommand):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from exports.contracts import (
+    AuditEntry,
     Deletion,
     Drift,
     Event,
@@ -267,6 +268,11 @@ def _shard_view(shard_id: str, found: Record, due: float | None, held: str | Non
         next_try_at=moment(due) if due else None,
         holder=lease(shard_id, held).worker if held else "",
     )
+
+
+def audit_entry(text: str) -> AuditEntry:
+    at, *others = text.split("|", 4)
+    return AuditEntry(moment(at), *others)
 
 
 def event(text: str) -> Event:

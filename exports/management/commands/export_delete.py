@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from exports import service
-from exports.management.base import OPERATOR, Answer, TaskCommand
+from exports.management.base import OPERATOR, Answer, TaskCommand, note
 
 _REASON_MAX = 200
 
@@ -28,5 +28,6 @@ class Command(TaskCommand):
 
     def answer(self, given: dict[str, Any]) -> Answer:
         task, reason = given["task"], given["reason"]
-        service.delete(task, principal=OPERATOR, reason=reason)
+        view = service.delete(task, principal=OPERATOR, reason=reason)
+        note("delete", task_id=task, trace_id=view.trace_id, result="deleted")
         return Answer([f"{task} is deleted"], {"taskId": task, "deleted": True})
