@@ -329,6 +329,15 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True)
+class Deletion:
+    """What is left of a task that was deleted before its time."""
+
+    at: dt.datetime
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class TaskView:
     """A task as read in one round trip. Numbers are rows; times are UTC. foreign: its last claim was by another specification. drift: None until all shards are done.
 
@@ -366,6 +375,7 @@ class TaskView:
     progress_at: dt.datetime | None
     stalled_at: dt.datetime | None
     rows_per_second: float | None
+    deleted: Deletion | None
     read_at: dt.datetime
 
     @property
@@ -389,6 +399,17 @@ class ShardView:
     drift: Recount | None
     next_try_at: dt.datetime | None
     holder: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who did what to a task. address: of the caller; empty for a command."""
+
+    at: dt.datetime
+    action: str
+    result: str
+    address: str
+    by: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ ExportError
 │   ├── LimitReached         429, the owner has too much under way
 │   ├── TaskUnknown          404, unknown or not yours
 │   └── TaskGone             410, kept no longer
+│       └── TaskDeleted        removed by a person before its time
 ├── StateUnavailable       503; a step stops and the sweep goes on later
 ├── LeaseLost              stop at once, touch nothing
 ├── TaskStopped            the task was cancelled or has ended: stop at once
@@ -25,7 +26,7 @@ ExportError
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from exports.contracts import State, TaskView
+from exports.contracts import Deletion, State, TaskView
 
 
 class ExportError(Exception):
@@ -94,6 +95,14 @@ class TaskUnknown(RequestRefused):
 
 class TaskGone(RequestRefused):
     code = "task_gone"
+
+
+class TaskDeleted(TaskGone):
+    code = "task_deleted"
+
+    def __init__(self, deletion: Deletion) -> None:
+        super().__init__(f"deleted by {deletion.by}")
+        self.deletion = deletion
 
 
 class StateUnavailable(ExportError):

@@ -126,6 +126,7 @@ NOT_A_LIMIT = "must be a whole number from 1 to 100"
 NOT_A_MOMENT = "must be a time in UTC, as 2026-09-01T08:30:00.123Z"
 NOT_A_TASK_ID = "must be a taskId"
 NOT_BOOLEAN = "must be true or false"
+NOT_A_REASON = "must have at most 200 printable characters"
 
 REASONS_ZH = {
     REQUIRED: "必填",
@@ -141,6 +142,7 @@ REASONS_ZH = {
     NOT_A_MOMENT: "必须是 UTC 时间，例如 2026-09-01T08:30:00.123Z",
     NOT_A_TASK_ID: "必须是 taskId",
     NOT_BOOLEAN: "必须是 true 或 false",
+    NOT_A_REASON: "最多 200 个可打印字符",
 }
 
 
@@ -251,6 +253,12 @@ PROBLEMS: Mapping[str, ProblemText] = {
     ),
     "task_gone": _problem(
         410, "已过保留期", "No longer kept", "该任务或其文件已过保留期。", "The task or its file is kept no longer."
+    ),
+    "task_deleted": _problem(
+        410, "已删除", "Deleted", "该任务及其文件已被删除。", "The task and its file were deleted."
+    ),
+    "cannot_delete": _problem(
+        409, "无法删除", "Cannot delete", "任务处于 {state}，请先取消。", "The task is {state}; cancel it first."
     ),
     "body_too_large": _problem(
         413, "请求体过大", "Body too large", "请求体最多 {limit} 字节。", "The body may have at most {limit} bytes."

@@ -10,12 +10,23 @@ from ulid import ULID
 
 from exports import formats, kinds, storage
 from exports.conf import conf
-from exports.contracts import Event, ExportRequest, Principal, Right, ShardView, State, Step, TaskView
+from exports.contracts import (
+    AuditEntry,
+    Event,
+    ExportRequest,
+    Principal,
+    Right,
+    ShardView,
+    State,
+    Step,
+    TaskView,
+)
 from exports.errors import (
     FieldInvalid,
     LimitReached,
     RequestConflict,
     StateConflict,
+    TaskDeleted,
     TaskGone,
     TaskUnknown,
     WindowTooLong,
@@ -100,6 +111,8 @@ def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
     view = store().read(task_id)
     if view is None:
         raise TaskGone("the task of this requestId has just expired")
+    if view.deleted:
+        raise TaskDeleted(view.deleted)
     return Submitted(task_id, view.state, created=False, trace_id=view.trace_id)
 
 
@@ -143,7 +156,7 @@ def _fingerprint(request: ExportRequest) -> str:
 def read_task(task_id: str, *, principal: Principal) -> TaskView:
     """A task as its owner or an operator sees it; completes a cancel that is old enough, and notes a stall.
 
-    Raises: TaskUnknown (also for another owner's), TaskGone, StateUnavailable.
+    Raises: TaskUnknown (also for another owner's), TaskGone, TaskDeleted, StateUnavailable.
     """
     view = _read(task_id, principal=principal)
     if view.cancel_requested_at is not None and sweep.complete_cancel(view):
@@ -159,6 +172,14 @@ def is_stalled(view: TaskView) -> bool:
 
 
 def _read(task_id: str, *, principal: Principal) -> TaskView:
+    view = _find(task_id, principal=principal)
+    if view.deleted:
+        raise TaskDeleted(view.deleted)
+    return view
+
+
+def _find(task_id: str, *, principal: Principal) -> TaskView:
+    """A task, deleted or not."""
     view = store().read(task_id)
     if view is None:
         if _expired(task_id):
@@ -233,6 +254,12 @@ def read_events(task_id: str, *, principal: Principal) -> list[Event]:
     return store().events(task_id)
 
 
+def read_audit(task_id: str, *, principal: Principal) -> list[AuditEntry]:
+    """Who did what to a task, oldest first; also to a deleted one. Raises as `read_task`."""
+    _find(task_id, principal=principal)
+    return store().audit(task_id)
+
+
 def cancel(task_id: str, *, principal: Principal) -> TaskView:
     """Accept a cancel, or find the task cancelled already.
 
@@ -274,9 +301,31 @@ def rerun(task_id: str, *, principal: Principal, from_scratch: bool = False) -> 
     return queued
 
 
+def delete(task_id: str, *, principal: Principal, reason: str) -> TaskView:
+    """Remove an ended task's file, manifest and spool at once, and leave who, when and why. Deleting it again is fine.
+
+    Raises: StateConflict `cannot_delete` for one that has not ended; StoreUnavailable when the file could not be
+    removed yet (the sweep goes on with it); as `read_task`.
+    """
+    view = _may_act_on(_find(task_id, principal=principal), principal=principal)
+    word = store().delete(ref_of(task_id, view.request), by=principal.owner, reason=reason)
+    if word == "gone":
+        raise TaskGone("the task is kept no longer")
+    if word == "refused":
+        raise StateConflict("cannot_delete", view.state)
+    with logs.bound(taskId=task_id, traceId=view.trace_id):
+        _events.info("task.deleted", by=principal.owner)
+        endings.free(task_id, view.request)
+        storage.artifacts().delete(task_id)
+    return view
+
+
 def _act_on(task_id: str, *, principal: Principal) -> TaskView:
     """A task that the principal may change: its own, or any with the right to act."""
-    view = _read(task_id, principal=principal)
+    return _may_act_on(_read(task_id, principal=principal), principal=principal)
+
+
+def _may_act_on(view: TaskView, *, principal: Principal) -> TaskView:
     if view.request.owner != principal.owner and not principal.may(Right.OPS_ACT):
         raise TaskUnknown("there is no such task")
     return view

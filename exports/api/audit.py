@@ -1,15 +1,13 @@
-"""Who did what to which task, from where: one log line each. Never a link, never a credential."""
+"""Who did what to which task over the API, from where."""
 
 from rest_framework.request import Request
 
 from exports.api.base import principal_of
-from exports.telemetry.logs import Field, events
+from exports.pipeline import audit
+from exports.telemetry.logs import Field
 
-_log = events(__name__)
 
-
-def record(request: Request, action: str, *, task_id: str, trace_id: str, **facts: Field) -> None:
-    """action: what was allowed and done: `submit`, `cancel`, `rerun`, `download`."""
-    address = request.META.get("REMOTE_ADDR", "")
-    ids = {"taskId": task_id, "traceId": trace_id}
-    _log.info(f"audit.{action}", **ids, owner=principal_of(request).owner, address=address, **facts)
+def record(request: Request, action: str, *, task_id: str, trace_id: str, result: str, **facts: Field) -> None:
+    """action: what was allowed and done: `submit`, `cancel`, `rerun`, `download`, `delete`."""
+    by, address = principal_of(request).owner, request.META.get("REMOTE_ADDR", "")
+    audit.record(action, task_id=task_id, trace_id=trace_id, by=by, address=address, result=result, **facts)

@@ -32,7 +32,7 @@ class ApiView(APIView):
     throttle_classes = ()
     metadata_class = None
     versioning_class = None
-    http_method_names = ["get", "head", "options", "post"]  # noqa: RUF012  declared so by Django
+    http_method_names = ["get", "head", "options", "post", "delete"]  # noqa: RUF012  declared so by Django
     schema = AutoSchema()
     rights: ClassVar[Mapping[str, Sequence[Right]]] = {}
 

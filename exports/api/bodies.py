@@ -1,4 +1,4 @@
-"""What callers send, validated: the frozen submit body, the rerun body, the query of the list."""
+"""What callers send, validated: the frozen submit body, the rerun body, the queries of list and delete."""
 
 import datetime as dt
 import re
@@ -18,6 +18,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _MOMENT = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]{1,6})?Z", re.ASCII)
 _FIRST_DAY = dt.date(1970, 1, 1)
 _LAST_DAY = dt.date(9998, 12, 31)
+_REASON_MAX = 200
 _MISSING: dict[str, Any] = {"required": messages.REQUIRED, "null": messages.REQUIRED}
 
 
@@ -137,6 +138,20 @@ class ListQuery(serializers.Serializer[Any]):
             "before": TaskIdField(default=""),
             "changedSince": MomentField(default=None),
         }
+
+
+class ReasonField(_Field):
+    """At most 200 printable characters."""
+
+    def to_internal_value(self, data: object) -> str:
+        if not isinstance(data, str) or len(data) > _REASON_MAX or not data.isprintable():
+            _refuse(messages.NOT_A_REASON)
+        return data
+
+
+class DeleteQuery(serializers.Serializer[Any]):
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        return {"reason": ReasonField(default="")}
 
 
 def validated(body: type[serializers.Serializer[Any]], data: Mapping[str, Any]) -> dict[str, Any]:

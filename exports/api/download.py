@@ -55,13 +55,15 @@ class Download(ApiView):
         if matches(request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
             return _with_headers(HttpResponse(status=304), artifact)
         span = _asked(request, artifact, etag=etag)
-        facts = {"epoch": artifact.epoch, "offset": span.offset if span else 0}
+        offset = span.offset if span else 0
+        result = f"bytes {offset}-{offset + span.length - 1}" if span else "whole file"
+        facts = {"epoch": artifact.epoch, "offset": offset}
         link = artifact.link(disposition(artifact.file_name))
         if link is not None:
             response: HttpResponseBase = _private(HttpResponseRedirect(link))
         else:
             response = _with_headers(_answer(artifact, span), artifact)
-        audit.record(request, "download", task_id=task_id, trace_id=artifact.trace_id, **facts)
+        audit.record(request, "download", task_id=task_id, trace_id=artifact.trace_id, result=result, **facts)
         return response
 
     @extend_schema(exclude=True)

@@ -56,9 +56,9 @@ class Exports(ApiView):
     def post(self, request: Request) -> HttpResponse:
         wanted = _export_request(request)
         submitted = service.submit(wanted, traceparent=parse_traceparent(request.headers.get("traceparent")))
-        audit.record(
-            request, "submit", task_id=submitted.task_id, trace_id=submitted.trace_id, created=submitted.created
-        )
+        ids = {"task_id": submitted.task_id, "trace_id": submitted.trace_id}
+        result = "created" if submitted.created else "known"
+        audit.record(request, "submit", **ids, result=result, created=submitted.created)
         wait_s = waiting.wanted_s(request)
         ended = waiting.until_ended(request, submitted.task_id, wait_s=wait_s) if wait_s else None
         url = reverse("task", kwargs={"task_id": submitted.task_id})
@@ -107,7 +107,11 @@ class Task(ApiView):
 
     renderer_classes: Any = (JSONRenderer, stream.EventStream)
 
-    rights: ClassVar = {"GET": (Right.VIEW, Right.OPS_READ), "HEAD": (Right.VIEW, Right.OPS_READ)}
+    rights: ClassVar = {
+        "GET": (Right.VIEW, Right.OPS_READ),
+        "HEAD": (Right.VIEW, Right.OPS_READ),
+        "DELETE": (Right.SUBMIT, Right.OPS_ACT),
+    }
 
     @extend_schema(
         operation_id="read",
@@ -138,6 +142,18 @@ class Task(ApiView):
         response = _with_pace(_conditional(request, view), view)
         return _with_preference(response, wait_s=wait_s if waited else 0)
 
+    @extend_schema(
+        operation_id="delete",
+        summary="Delete an ended export and its file now",
+        parameters=[OpenApiParameter("reason", str, description="Kept with who and when; at most 200 characters.")],
+        responses={204: OpenApiResponse(description="Deleted."), **shapes.refusals(400, 404, 406, 409, 410, 503)},
+    )
+    def delete(self, request: Request, task_id: str) -> HttpResponse:
+        query = bodies.validated(bodies.DeleteQuery, request.query_params.dict())
+        view = service.delete(known_form(task_id), principal=principal_of(request), reason=query["reason"])
+        audit.record(request, "delete", task_id=task_id, trace_id=view.trace_id, result="deleted")
+        return HttpResponse(status=204)
+
 
 class Cancel(ApiView):
     """Of a failed task it gives up what a rerun would need. A succeeded task cannot be cancelled."""
@@ -161,7 +177,7 @@ class Cancel(ApiView):
         if before.state is State.CANCELLED:
             return json_response(task_body(request, before))
         view = service.cancel(task_id, principal=principal)
-        audit.record(request, "cancel", task_id=task_id, trace_id=view.trace_id)
+        audit.record(request, "cancel", task_id=task_id, trace_id=view.trace_id, result=view.state)
         return json_response(task_body(request, view), status=202)
 
 
@@ -184,7 +200,7 @@ class Rerun(ApiView):
         body = bodies.validated(bodies.RerunBody, base.body_of(request))
         view = service.rerun(known_form(task_id), principal=principal_of(request), from_scratch=body["fromScratch"])
         facts = {"fromScratch": body["fromScratch"], "epoch": view.epoch}
-        audit.record(request, "rerun", task_id=task_id, trace_id=view.trace_id, **facts)
+        audit.record(request, "rerun", task_id=task_id, trace_id=view.trace_id, result=f"run {view.epoch}", **facts)
         return json_response(task_body(request, view), status=202)
 
 

@@ -18,9 +18,12 @@ from exports.errors import (
     SourceUnavailable,
     StateUnavailable,
     StoreUnavailable,
+    TaskDeleted,
     TaskUnknown,
 )
+from exports.management import shapes
 from exports.messages import PROBLEMS, Language
+from exports.pipeline import audit
 
 OPERATOR = Principal("ops", frozenset(Right))
 
@@ -67,6 +70,11 @@ class ExportCommand(BaseCommand):
         self.stdout.write(json.dumps(data, ensure_ascii=False))
 
 
+def note(action: str, *, task_id: str, trace_id: str, result: str) -> None:
+    """Audit what a command did."""
+    audit.record(action, task_id=task_id, trace_id=trace_id, by=OPERATOR.owner, result=result)
+
+
 class TaskCommand(ExportCommand):
     """A command about one task."""
 
@@ -77,6 +85,10 @@ class TaskCommand(ExportCommand):
 
 def sentence(error: ExportError) -> str:
     """What happened, in words that need no code."""
+    if isinstance(error, TaskDeleted):
+        return (
+            f"The task was deleted at {shapes.time(error.deletion.at)} by {error.deletion.by}: {error.deletion.reason}"
+        )
     if isinstance(error, TaskUnknown):
         return "There is no such task."
     if isinstance(error, StateUnavailable):

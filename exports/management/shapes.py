@@ -3,7 +3,7 @@
 import datetime as dt
 from typing import Any
 
-from exports.contracts import Drift, Event, ShardView, TaskView
+from exports.contracts import AuditEntry, Drift, Event, ShardView, TaskView
 from exports.messages import Language, failure_sentence
 
 
@@ -94,6 +94,20 @@ SHARD_HEADER = (
     f"  {'shard':<12} {'state':<8} {'rows':>17} {'pages':>6} {'size':>6} {'tries':>9}  {'cursor':<20} next try"
 )
 """size: rows of a page. tries: failed attempts at the page to come / times its worker was lost."""
+
+
+def audit_data(entry: AuditEntry) -> dict[str, Any]:
+    return {
+        "at": time(entry.at),
+        "action": entry.action,
+        "by": entry.by,
+        "address": entry.address or None,
+        "result": entry.result,
+    }
+
+
+def audit_line(entry: AuditEntry) -> str:
+    return f"  {time(entry.at)}  {entry.action:<12} {entry.by} {entry.address or '-'}  {entry.result}"
 
 
 def event_line(event: Event) -> str:

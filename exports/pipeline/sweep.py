@@ -205,7 +205,7 @@ def _clean_up(task_id: str, owner: str, now_ms: int) -> None:
 
 
 def _free_ended(view: TaskView) -> None:
-    if view.state is State.CANCELLED:
+    if view.state is State.CANCELLED or view.deleted:
         endings.free(view.task_id, view.request)
         storage.artifacts().delete(view.task_id)
     elif view.state is State.SUCCEEDED:

@@ -7,7 +7,7 @@ from exports.contracts import ExportRequest, State, Step
 
 PREFIX = "export"
 
-_OF_TASK = ("task", "plan", "shards", "running", "pending", "segments", "done", "parts", "events")
+_OF_TASK = ("task", "plan", "shards", "running", "pending", "segments", "done", "parts", "events", "audit")
 _SHARED = ("leases", "metrics", "cleanup", "notify")
 
 

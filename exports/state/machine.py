@@ -41,6 +41,12 @@ TRANSITIONS: Mapping[str, Mapping[State, frozenset[State]]] = {
         State.RUNNING: frozenset({State.RUNNING, State.CANCELLED}),
         State.FAILED: frozenset({State.CANCELLED}),
     },
+    "append_audit": {state: frozenset({state}) for state in State},
     "rerun_task": {State.FAILED: frozenset({State.QUEUED})},
+    "delete_task": {
+        State.SUCCEEDED: frozenset({State.SUCCEEDED}),
+        State.FAILED: frozenset({State.CANCELLED}),
+        State.CANCELLED: frozenset({State.CANCELLED}),
+    },
 }
 """Script → state before → states after. A state that is missing is refused and nothing changes."""

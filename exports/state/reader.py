@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from exports.contracts import (
+    AuditEntry,
     CommittedSegment,
     Event,
     ExportRequest,
@@ -111,6 +112,12 @@ class Reader(Connection):
         with translated():
             lines = cast(list[str], self._redis.lrange(keys.of_task("events", task_id), 0, -1))
         return [replies.event(line) for line in lines]
+
+    def audit(self, task_id: str) -> list[AuditEntry]:
+        """Who did what to a task, oldest first."""
+        with translated():
+            lines = cast(list[str], self._redis.lrange(keys.of_task("audit", task_id), 0, -1))
+        return [replies.audit_entry(line) for line in lines]
 
     def owned(self, owner: str) -> list[str]:
         """Task ids of an owner, newest first."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from exports.contracts import (
+    AuditEntry,
+    Deletion,
     Drift,
     Event,
     ExportRequest,
@@ -214,6 +216,12 @@ def _failure(fields: Mapping[str, str]) -> Failure | None:
     )
 
 
+def _deletion(fields: Mapping[str, str]) -> Deletion | None:
+    if "deleted_at" not in fields:
+        return None
+    return Deletion(moment(fields["deleted_at"]), fields["deleted_by"], fields["deleted_reason"])
+
+
 def task_view(task_id: str, reply: Sequence[str]) -> TaskView:
     now, processed, total, shards, done, running, certainty, difference, before = reply[1:10]
     fields = pairs(reply[10:])
@@ -250,6 +258,7 @@ def task_view(task_id: str, reply: Sequence[str]) -> TaskView:
         progress_at=_moment_if_any(fields.get("progress_at")),
         stalled_at=_moment_if_any(fields.get("stalled_at")),
         rows_per_second=_speed(fields),
+        deleted=_deletion(fields),
         read_at=moment(now),
     )
 
@@ -287,6 +296,11 @@ def _shard_view(shard_id: str, found: Record, due: float | None, held: str | Non
         next_try_at=moment(due) if due else None,
         holder=lease(shard_id, held).worker if held else "",
     )
+
+
+def audit_entry(text: str) -> AuditEntry:
+    at, *others = text.split("|", 4)
+    return AuditEntry(moment(at), *others)
 
 
 def event(text: str) -> Event:

@@ -31,6 +31,7 @@ from exports.state.replies import Claim, Lease, LimitHit, NoClaim
 
 _PATIENCE = 5
 """Plan, render and upload have no page to blame: they may lose this many times as many workers."""
+_AUDIT_KEPT = 200
 
 __all__ = ["Counters", "Durations", "Store", "store"]
 
@@ -212,6 +213,13 @@ class Store(Reader, Housekeeping):
 
     def rerun(self, ref: TaskRef, *, digest: str, from_scratch: bool) -> str:
         return self._run("rerun_task", ref, digest=digest, scratch=int(from_scratch), call=uuid.uuid4().hex)[0]
+
+    def delete(self, ref: TaskRef, *, by: str, reason: str) -> str:
+        """Leave nothing of an ended task but who deleted it, when and why."""
+        return self._run("delete_task", ref, by=by, reason=reason)[0]
+
+    def append_audit(self, ref: TaskRef, *, action: str, result: str, address: str, by: str) -> str:
+        return self._run("append_audit", ref, entry=f"{action}|{result}|{address}|{by}", keep=_AUDIT_KEPT)[0]
 
     def _held(self, name: str, claim: Claim, **values: object) -> list[str]:
         return self._run(name, claim.ref, step=claim.name, claim=claim.claim_id, **values)

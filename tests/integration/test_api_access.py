@@ -59,6 +59,7 @@ def test_every_address_is_listed() -> None:
         (f"Bearer {token_of('nobody')}", "authentication_failed"),
         (f"Bearer {entry('alice')['sha256']}", "authentication_failed"),
     ],
+    ids=["none", "basic", "empty", "wrong", "of nobody", "digest"],
 )
 def test_wrong_tokens_are_refused(header: str | None, code: str) -> None:
     response = submit(Client(headers={"authorization": header} if header else {}))
@@ -73,6 +74,7 @@ ACTIONS = {
     ("GET", f"/{UNKNOWN}"): (404, {"alice", "viewer", "ops"}),
     ("GET", f"/{UNKNOWN}/download"): (404, {"alice", "viewer", "ops"}),
     ("GET", f"/{UNKNOWN}/manifest"): (404, {"alice", "viewer", "ops"}),
+    ("DELETE", f"/{UNKNOWN}"): (404, {"alice", "ops"}),
     ("POST", f"/{UNKNOWN}/cancel"): (404, {"alice", "ops"}),
     ("POST", f"/{UNKNOWN}/rerun"): (404, {"alice", "ops"}),
 }
@@ -105,7 +107,9 @@ def test_options_answers_with_the_methods_alone(world: World, alice: Client) -> 
     assert (response.status_code, response.content, response["Allow"]) == (204, b"", "GET, HEAD, OPTIONS, POST")
 
 
-@pytest.mark.parametrize("path", [EXPORTS, f"{EXPORTS}/{UNKNOWN}", "/healthz", "/api/none"])
+@pytest.mark.parametrize(
+    "path", [EXPORTS, f"{EXPORTS}/{UNKNOWN}", "/healthz", "/api/none"], ids=["list", "task", "healthz", "none"]
+)
 def test_every_answer_names_its_language(world: World, path: str) -> None:
     for asked, language in (("en", "en"), ("zh-Hans-CN", "zh"), ("", "zh")):
         assert caller("alice", **{"accept-language": asked}).get(path)["Content-Language"] == language

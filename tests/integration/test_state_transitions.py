@@ -100,6 +100,8 @@ ACTS: dict[str, Act] = {
     "fail_overdue": lambda state, task, _: state.fail_overdue(task),
     "mark_stalled": lambda state, task, _: state.mark_stalled(task),
     "cancel_task": lambda state, task, _: state.cancel(task),
+    "append_audit": lambda state, task, _: state.append_audit(task, action="a", result="r", address="", by="ann"),
+    "delete_task": lambda state, task, _: state.delete(task, by="ops", reason="why"),
     "rerun_task": lambda state, task, _: state.rerun(task, digest=DIGEST, from_scratch=False),
 }
 
@@ -208,7 +210,17 @@ def test_a_script_moves_a_task_only_as_the_table_says(redis_db: "Redis[bytes]", 
     "name",
     sorted(
         set(TRANSITIONS)
-        - {"claim_step", "cancel_task", "complete_cancel", "fail_foreign", "fail_overdue", "mark_stalled", "rerun_task"}
+        - {
+            "claim_step",
+            "cancel_task",
+            "complete_cancel",
+            "fail_foreign",
+            "fail_overdue",
+            "mark_stalled",
+            "rerun_task",
+            "delete_task",
+            "append_audit",
+        }
     ),
 )
 def test_a_script_of_a_claim_that_lost_its_lease_changes_nothing(redis_db: "Redis[bytes]", name: str) -> None:
@@ -220,7 +232,9 @@ def test_a_script_of_a_claim_that_lost_its_lease_changes_nothing(redis_db: "Redi
     assert dump(redis_db) == kept
 
 
-@pytest.mark.parametrize("name", ["claim_step", "renew_lease", "complete_cancel", "cancel_task"])
+@pytest.mark.parametrize(
+    "name", ["claim_step", "renew_lease", "complete_cancel", "cancel_task", "delete_task", "append_audit"]
+)
 def test_no_script_makes_a_task_that_is_not_there(redis_db: "Redis[bytes]", name: str) -> None:
     state = store()
     planned_elsewhere(state)

@@ -75,7 +75,7 @@ def test_every_cause_of_the_error_tree_has_words() -> None:
 
 def test_every_refusal_of_the_error_tree_has_words() -> None:
     refusals = {kind.code for kind in errors.RequestRefused.__subclasses__()}
-    conflicts = {"cannot_cancel", "cannot_rerun", "specification_changed", "file_not_ready"}
+    conflicts = {"cannot_cancel", "cannot_rerun", "cannot_delete", "specification_changed", "file_not_ready"}
     limits = {"queue_full", "too_many_submits"}
     assert refusals | conflicts | limits | {errors.StateUnavailable.code, errors.StoreUnavailable.code} <= set(
         messages.PROBLEMS

@@ -5,7 +5,7 @@ from typing import Any
 from exports import service
 from exports.contracts import State
 from exports.management import shapes
-from exports.management.base import OPERATOR, Answer, TaskCommand
+from exports.management.base import OPERATOR, Answer, TaskCommand, note
 
 
 class Command(TaskCommand):
@@ -14,6 +14,7 @@ class Command(TaskCommand):
     def answer(self, given: dict[str, Any]) -> Answer:
         task = given["task"]
         view = service.cancel(task, principal=OPERATOR)
+        note("cancel", task_id=task, trace_id=view.trace_id, result=view.state)
         done = view.state is State.CANCELLED
         line = (
             f"{view.task_id} is cancelled"

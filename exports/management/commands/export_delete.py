@@ -1,0 +1,33 @@
+"""`manage.py export_delete TASK --reason WHY`: remove an ended task and its file before their time."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from exports import service
+from exports.management.base import OPERATOR, Answer, TaskCommand, note
+
+_REASON_MAX = 200
+
+
+def _reason(text: str) -> str:
+    if not 1 <= len(text.strip()) <= _REASON_MAX or not text.isprintable():
+        raise ValueError
+    return text.strip()
+
+
+class Command(TaskCommand):
+    help = (
+        "Removes an ended task's file, manifest and spool now; who, when and why is kept until it would have expired."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--reason", type=_reason, required=True, help="why, at most 200 characters; no personal data"
+        )
+
+    def answer(self, given: dict[str, Any]) -> Answer:
+        task, reason = given["task"], given["reason"]
+        view = service.delete(task, principal=OPERATOR, reason=reason)
+        note("delete", task_id=task, trace_id=view.trace_id, result="deleted")
+        return Answer([f"{task} is deleted"], {"taskId": task, "deleted": True})
