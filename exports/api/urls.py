@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from exports.api import download, dry_run, probes, tasks
+from exports.api import download, dry_run, probes, reference, tasks
 
 _EXPORT = "api/orders/export"
 
@@ -15,6 +15,7 @@ urlpatterns = [
     path(f"{_EXPORT}/<str:task_id>/download", download.Download.as_view(), name="download"),
     path(f"{_EXPORT}/<str:task_id>/manifest", download.Manifest.as_view(), name="manifest"),
     path("api/schema/", probes.Schema.as_view(), name="schema"),
+    path("api/docs/", reference.Reference.as_view(), name="reference"),
     path("healthz", probes.Healthz.as_view(), name="healthz"),
     path("readyz", probes.Readyz.as_view(), name="readyz"),
     path("metrics", probes.Metrics.as_view(), name="metrics"),

@@ -24,7 +24,7 @@ class Kind(Protocol):
         """The ids of all shards, in file order; known without the database. Ids sort in that order."""
 
     def preview(self, request: ExportRequest, *, within_s: float) -> Preview:
-        """How many rows each shard has now, as far as can be counted in time; a short statement a shard."""
+        """How many rows each shard has now, as far as can be counted in time; a few short statements."""
 
     def take_snapshot(self, request: ExportRequest) -> Snapshot:
         """Fix which rows the export promises. May wait, bounded, for older transactions (a few statements)."""

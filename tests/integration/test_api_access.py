@@ -43,8 +43,8 @@ def test_no_address_answers_without_credentials(world: World, method: str) -> No
 
 def test_every_address_is_listed() -> None:
     assert {name for name, _ in addresses(get_resolver("exports.api.urls").url_patterns)} == {
-        "exports", "validate", "task", "cancel", "rerun", "download", "manifest", "schema", "healthz", "readyz",
-        "metrics", "unknown",
+        "exports", "validate", "task", "cancel", "rerun", "download", "manifest", "schema", "reference", "healthz",
+        "readyz", "metrics", "unknown",
     }  # fmt: skip
 
 
