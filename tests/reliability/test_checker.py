@@ -12,7 +12,7 @@ from tests.reliability.world import World
 
 
 def only_file(world: World) -> Path:
-    (found,) = (world.folder / "files").glob("exp_*/*")
+    (found,) = (world.folder / "files").glob("exp_*/*.csv")
     return found
 
 
