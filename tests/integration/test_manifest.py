@@ -6,6 +6,7 @@ import hashlib
 import io
 import itertools
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,15 @@ def test_each_shard_is_found_by_its_ranges_and_has_its_digest(
         assert hashlib.sha256(bytes_of(shard, data)).hexdigest() == shard["sha256"]
     runs = [(run["offset"], run["length"]) for shard in found["shards"] for run in shard["ranges"]]
     assert all(sum(one) <= other[0] for one, other in itertools.pairwise(runs))
+
+
+def test_a_shards_bytes_in_an_xlsx_are_its_rows_also_of_a_page_that_two_sheets_share(orders: OrdersDatabase) -> None:
+    with exports_settings(page_rows=100, page_rows_min=50, sheet_rows=150):
+        task_id = export(Format.XLSX)
+    data, found = pipeline.read_file(task_id), read(task_id)
+    for shard in found["shards"]:
+        rows = zlib.decompressobj(-zlib.MAX_WBITS).decompress(bytes_of(shard, data))
+        assert (rows.count(b"</row>"), len(rows)) == (shard["rows"], shard["bytes"])
 
 
 def test_a_shards_bytes_in_a_csv_are_its_records_and_nothing_else(orders: OrdersDatabase) -> None:

@@ -13,7 +13,7 @@ from tests.reliability.world import World, is_settled
 
 
 def only_file(world: World) -> Path:
-    (found,) = (world.folder / "files").glob("exp_*/*")
+    (found,) = (world.folder / "files").glob("exp_*/*.csv")
     return found
 
 

@@ -62,7 +62,9 @@ def _in_redis(world: World) -> list[str]:
             for name in broker.keys("*")
             if broker.type(name) == b"list" and broker.llen(name) > 2 * len(world.workers)
         ]
-        immortal = [name for name in names if name.split(":")[1] in ("task", "request") and state.pttl(name) < 0]
+        immortal = [
+            name for name in names if name.split(":")[1] in ("task", "request", "audit") and state.pttl(name) < 0
+        ]
         found += [f"{name} never expires" for name in immortal]
     return found
 
@@ -74,7 +76,8 @@ def _in_folders(world: World) -> list[str]:
     stored = list(files.glob("*/*"))
     found += [f"file {path.parent.name}/{path.name}" for path in stored if path.parent.name not in succeeded]
     found += [f"half file {path.name}" for path in stored if path.name.startswith(".")]
-    if len(stored) != len(succeeded):
+    # Each has its manifest beside it.
+    if len(stored) != 2 * len(succeeded):
         found.append(f"{len(stored)} files of {len(succeeded)} succeeded tasks")
     alive = len(list((spool / "alive").glob("*")))
     if alive > len(world.members) + 1:
