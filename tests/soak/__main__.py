@@ -1,11 +1,13 @@
 """`python -m tests.soak --minutes N [--seed N] [--databases postgres,mariadb,sqlite]`
 
-First the tests of the marker `soak`, for at most half of the time; then loads and faults over each database in turn.
+A third of the time each: the sweeps over as many points as fit, the other tests of the marker `soak`, and loads and
+faults over each database in turn.
 Exit code 1 when a promise was broken; the folder of that run is then kept.
 """
 
 import argparse
 import datetime as dt
+import math
 import random
 import shutil
 import signal
@@ -25,6 +27,11 @@ ROOT = Path(__file__).resolve().parents[2]
 LOOK_EVERY_S = 0.25
 EXPORT_LIMIT_S = 30.0
 _NO_TESTS = 5
+_SWEEPS = [f"tests/reliability/test_{name}.py" for name in ("kill_sweep", "zombie_sweep", "failed_calls")]
+_POINTS = 200_000
+"""Of all sweeps, roughly."""
+_POINTS_A_SECOND = 8
+"""On two cores."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"seed {given.seed}: repeat with make soak MINUTES={given.minutes:g} SEED={given.seed}", flush=True)
     began, seconds = time.monotonic(), given.minutes * 60
-    sound = given.skip_tests or run_marked_tests(seconds / 2)
+    sound = given.skip_tests or run_sweeps(seconds / 3, seed=given.seed) & run_marked_tests(seconds / 3)
     left_s = seconds - (time.monotonic() - began)
     for number, vendor in enumerate(given.databases):
         sound &= soak(vendor, seed=given.seed + number, seconds=left_s / len(given.databases))
@@ -55,14 +62,33 @@ def databases() -> list[str]:
     return ["postgres", *(["mariadb"] if shutil.which("mariadbd") else []), "sqlite"]
 
 
+def run_sweeps(limit_s: float, *, seed: int) -> bool:
+    """Every kill, stop and failed call of the fault suite, or every n-th where there is no time for all."""
+    every = max(1, math.ceil(_POINTS / (_POINTS_A_SECOND * limit_s)))
+    return run_tests(
+        f"sweeps, every {every}",
+        ["-s", "-m", "", f"--reliability-every={every}", f"--reliability-seed={seed}", *_SWEEPS],
+        limit_s=limit_s,
+    )
+
+
 def run_marked_tests(limit_s: float) -> bool:
-    """The long runs of the fault suite; those that the time does not suffice for are left out."""
+    """The other long runs of the fault suite."""
+    apart = [f"--ignore={path}" for path in _SWEEPS]
+    return run_tests("tests of the marker soak", ["-m", "soak", *apart, "tests"], limit_s=limit_s)
+
+
+def run_tests(name: str, arguments: Sequence[str], *, limit_s: float) -> bool:
+    """Those that the time does not suffice for are left out."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "soak", f"--session-timeout={limit_s:.0f}", "tests"]
+    command = [sys.executable, "-m", "pytest", "-q", f"--session-timeout={limit_s:.0f}", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     out_of_time = "session-timeout" in done.stdout and "\nFAILED " not in done.stdout
     closing = next((line for line in reversed(done.stdout.splitlines()) if line.strip(" =!")), "")
-    print(f"tests of the marker soak ({time.monotonic() - began:.0f} s): {closing}", flush=True)
+    print(f"{name} ({time.monotonic() - began:.0f} s): {closing}", flush=True)
+    for line in done.stdout.splitlines():
+        if " points, " in line:
+            print(f"  {line.lstrip('.F')}", flush=True)
     if done.returncode in (0, _NO_TESTS) or out_of_time:
         return True
     print(done.stdout[-8000:] + done.stderr[-2000:])
