@@ -111,7 +111,7 @@ def _newest_day(source: Source, *, zone: zoneinfo.ZoneInfo) -> Bounds | None:
     key, time = newest
     time = time if time.tzinfo else time.replace(tzinfo=dt.UTC)
     day = time.astimezone(zone).date()
-    snapshot = Snapshot(as_of=dt.datetime.max.replace(tzinfo=dt.UTC), bounds=plan.Limits(str(key), "").to_text())
+    snapshot = Snapshot(as_of=dt.datetime.max.replace(tzinfo=dt.UTC), bounds=plan.Limits(str(key)).to_text())
     window = windows.day_bounds(day, zone=zone)
     return Bounds.from_text(plan.plan_shard(source, snapshot=snapshot, shard_id=str(day), window=window).bounds)
 

@@ -79,7 +79,7 @@ class Limits:
     """
 
     key: str
-    settled: str
+    settled: str = ""
 
     def to_text(self) -> str:
         return f"{self.key}|{self.settled}"

@@ -80,7 +80,7 @@ def _sample(
     day = min(counts, key=lambda day: counts[day])
     with guards.statement(limit_ms=_left_ms(deadline)) as connection:
         largest = source.rows(connection).aggregate(largest=Max("pk"))["largest"]
-    snapshot = Snapshot(as_of=_FOREVER, bounds=str(largest))
+    snapshot = Snapshot(as_of=_FOREVER, bounds=plan.Limits(str(largest)).to_text())
     return plan.plan_shard(source, snapshot=snapshot, shard_id=str(day), window=windows.day_bounds(day, zone=zone))
 
 

@@ -12,6 +12,7 @@
 -- USES
 --   time
 --   leases
+--   progress
 -- REPLY
 --   ok        recorded
 --   stop      recorded; the task is being cancelled: release
@@ -25,6 +26,7 @@ if count > number_of(redis.call('HGET', K.task, 'most_parts') or '') then
   redis.call('HSET', K.task, 'most_parts', count)
   redis.call('HDEL', K.task, 'attempts_upload', 'recoveries_upload')
 end
-l.expiry = now_ms() + tonumber(A.lease_ms)
-write_lease('upload', l)
+local now = now_ms()
+write_lease('upload', l, now)
+progressed(now, 0)
 return {cancel_requested() ~= '' and 'stop' or 'ok'}
