@@ -22,7 +22,7 @@ from tests import databases, kinds, services
 
 S = TypeVar("S", bound=services.Service)
 VENDORS = ("sqlite", "postgres", "mariadb")
-EVERY = 200
+EVERY = 400
 """Of the points of a sweep, how many are taken when nobody asks for more."""
 
 
