@@ -244,7 +244,9 @@ def _keys_of(world: World, view: TaskView) -> dict[str, str]:
     names = keys.names(ref_of(view.task_id, view.request))
     shared = ("leases", "metrics", "cleanup", "notify", "lost")
     own = {
-        name: key for name, key in names.items() if not name.startswith(("index", "runnable")) and name not in shared
+        name: key
+        for name, key in names.items()
+        if not name.startswith(("index", "owner", "runnable")) and name not in shared
     }
     return {name: key for name, key in own.items() if world.state.exists(key)}
 
