@@ -162,7 +162,7 @@ def test_a_zombie_with_an_older_recipe_cannot_replace_the_published_file(orders:
 
 def test_a_claim_repeated_after_a_lost_reply_takes_one_step(state: Store) -> None:
     task = planned(state, planned_shard("a"), planned_shard("b"))
-    limits = {"task_limit": 4, "budget": 16, "digest": DIGEST}
+    limits = {"task_limit": 4, "owner_limit": 4, "budget": 16, "digest": DIGEST}
     answers = [
         state._run("claim_step", task, **{"class": Step.SHARD}, claim="one", worker="host:w", **limits)[:3]
         for _ in range(2)

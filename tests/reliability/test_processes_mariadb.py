@@ -18,14 +18,14 @@ pytestmark = pytest.mark.mariadb
 @pytest.fixture(scope="module")
 def home(mariadb: services.MariaDB) -> Iterator[Installation]:
     mariadb.execute("CREATE DATABASE reliability")
-    mariadb.execute("CREATE USER reader@'127.0.0.1'")
+    mariadb.execute("CREATE USER reliability_reader@'127.0.0.1'")
     with pymysql.connect(host=mariadb.host, port=mariadb.port, user="root", database="reliability") as connection:
         for statement in sample.statements("mysql"):
             connection.cursor().execute(statement)
         sample.insert(connection.cursor(), orders(), vendor="mysql")
         connection.commit()
-    mariadb.execute("GRANT SELECT ON reliability.orders TO reader@'127.0.0.1'")
-    url = f"mysql://reader@{mariadb.host}:{mariadb.port}/reliability"
+    mariadb.execute("GRANT SELECT ON reliability.orders TO reliability_reader@'127.0.0.1'")
+    url = f"mysql://reliability_reader@{mariadb.host}:{mariadb.port}/reliability"
     with installation(database_url=url) as site:
         site.start(["fast", "lanes", "lanes"])
         yield site
@@ -51,7 +51,7 @@ def end_sessions(mariadb: services.MariaDB) -> int:
     """End the product's sessions as an administrator; how many there were."""
     with pymysql.connect(host=mariadb.host, port=mariadb.port, user="root", autocommit=True) as connection:
         cursor = connection.cursor()
-        cursor.execute("SELECT id FROM information_schema.processlist WHERE user = 'reader'")
+        cursor.execute("SELECT id FROM information_schema.processlist WHERE user = 'reliability_reader'")
         found = [number for (number,) in cursor.fetchall()]
         for number in found:
             # One that has just left by itself is an error of no interest.
