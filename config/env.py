@@ -195,9 +195,9 @@ def _read_conf(source: _Source) -> dict[str, Any]:
 
 
 def _value(name: str, text: str, *, spec: "Field[Any]") -> Any:
-    if spec.name == "tokens":
-        return _tokens(name, text)
-    if spec.name == "retry_delays_ms":
+    if spec.name in ("tokens", "callbacks"):
+        return _objects(name, text)
+    if spec.name.endswith("_delays_ms"):
         return tuple(_number(name, part) for part in _split(text))
     if spec.name == "delimiter":
         return text.replace(r"\t", "\t")
@@ -205,9 +205,9 @@ def _value(name: str, text: str, *, spec: "Field[Any]") -> Any:
     return text if convert is None else convert(name, text)
 
 
-def _tokens(name: str, text: str) -> tuple[Mapping[str, Any], ...]:
+def _objects(name: str, text: str) -> tuple[Mapping[str, Any], ...]:
     found = _json(name, text)
-    if not isinstance(found, list) or not all(isinstance(token, dict) for token in found):
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise SettingInvalid(name, "must be a JSON list of objects or the path of a file that holds one")
     return tuple(found)
 

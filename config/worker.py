@@ -32,7 +32,13 @@ UNKNOWN_GROUP = 2
 THREAD_DIED = 70
 """EX_SOFTWARE of sysexits(3)."""
 
-STAGES = ("exports.pipeline.plan", "exports.pipeline.shard", "exports.pipeline.render", "exports.pipeline.upload")
+STAGES = (
+    "exports.pipeline.plan",
+    "exports.pipeline.shard",
+    "exports.pipeline.render",
+    "exports.pipeline.upload",
+    "exports.pipeline.notify",
+)
 """Modules that declare the actors."""
 
 
@@ -48,6 +54,7 @@ GROUPS = {
     "lanes": Group(queues=frozenset({"shard", "finish"}), nice=10),
     "fast": Group(queues=frozenset({"plan"})),
     "finish": Group(queues=frozenset({"finish"})),
+    "notify": Group(queues=frozenset({"notify"}), nice=10),
 }
 
 _events = logs.events("config.worker")  # `__name__` is `__main__` here

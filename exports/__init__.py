@@ -4,9 +4,10 @@
             │
          service               the one door: submit, read, cancel, rerun, open the file
             │
-         pipeline              plan → shard → render → upload, sweep: one claimed step at a time
+         pipeline              plan → shard → render → upload, sweep: one claimed step at a time; notify tells others
             │
-    state   kinds   formats   storage
+    state   kinds   formats   storage   webhooks
+      │       │        │          │         └── signed callbacks to checked addresses
       │       │        │          └── segments in the spool, recipes, finished files
       │       │        └── bytes out of blocks: CSV, XLSX
       │       └── which rows: shards and pages of the orders table, read only

@@ -13,6 +13,7 @@ from exports import kinds
 from exports.conf import Conf, load
 from exports.contracts import Right
 from exports.errors import SettingInvalid
+from exports.webhooks import endpoints
 
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 _RIGHTS = frozenset(right.value for right in Right)
@@ -30,7 +31,8 @@ def check_settings(**_: Any) -> list[CheckMessage]:
         conf = load(getattr(settings, "EXPORTS", {}))
     except SettingInvalid as error:
         return [Error(str(error), id="exports.E001")]
-    return [*_check_auth(conf), *_check_tokens(conf), *_check_ops_users(getattr(settings, "EXPORTS_OPS_USERS", {}))]
+    users = getattr(settings, "EXPORTS_OPS_USERS", {})
+    return [*_check_auth(conf), *_check_tokens(conf), *_check_ops_users(users), *_check_callbacks(conf)]
 
 
 @register(Tags.compatibility)
@@ -91,6 +93,13 @@ def _check_ops_users(users: Mapping[str, Any]) -> Iterator[CheckMessage]:
             Right.OPS_ACT,
         }:
             yield Error(f"EXPORTS_OPS_USERS[{name!r}] rights must be ops.read and ops.act", id="exports.E006")
+
+
+def _check_callbacks(conf: Conf) -> Iterator[CheckMessage]:
+    try:
+        endpoints.read(conf)
+    except SettingInvalid as error:
+        yield Error(str(error), id="exports.E008")
 
 
 def _is_hash(password: object) -> bool:

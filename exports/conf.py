@@ -16,6 +16,8 @@ from django.core.signals import setting_changed
 
 from exports.errors import SettingInvalid
 
+_DAY_MS = 86_400_000
+
 
 def _setting(
     default: Any, effect: str, low: int | None = None, high: int | None = None, choices: tuple[str, ...] = ()
@@ -23,8 +25,8 @@ def _setting(
     return field(default=default, metadata={"effect": effect, "low": low, "high": high, "choices": choices})
 
 
-def _secret(effect: str) -> Any:
-    return field(default="", repr=False, metadata={"effect": effect, "low": None, "high": None, "choices": ()})
+def _secret(effect: str, *, default: Any = "") -> Any:
+    return field(default=default, repr=False, metadata={"effect": effect, "low": None, "high": None, "choices": ()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,18 +130,26 @@ class Conf:
         "Who is asked for identity: `token`, `gateway`, or `none` (loopback demo only)",
         choices=("token", "gateway", "none"),
     )
-    tokens: tuple[Mapping[str, Any], ...] = field(
-        default=(),
-        repr=False,
-        metadata={
-            "effect": "List of `{owner, sha256, rights}`; sha256 of a token of at least 128 random bits",
-            "low": None,
-            "high": None,
-            "choices": (),
-        },
+    tokens: tuple[Mapping[str, Any], ...] = _secret(
+        "List of `{owner, sha256, rights}`; sha256 of a token of at least 128 random bits", default=()
     )
     gateway_secret: str = _secret("Shared secret that a trusted gateway sends in `X-Gateway-Secret`")
     link_minutes: int = _setting(15, "Life of a download link", 1, 1440)
+
+    # callbacks
+    callbacks: tuple[Mapping[str, Any], ...] = _secret(
+        "List of `{id, owner, url, events, secrets}`: who is told of the ends of tasks; see [callbacks.md](callbacks.md#endpoints)",
+        default=(),
+    )
+    callback_timeout_ms: int = _setting(10_000, "Longest time of one delivery, its answer included", 100, 60_000)
+    callback_delays_ms: tuple[int, ...] = _setting(
+        (5000, 30_000, 120_000, 600_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000),
+        "Pauses, give or take a fifth, before a delivery is tried again; then it has failed",
+    )
+    callback_plain_http: bool = _setting(False, "Endpoints may have `http://` URLs")
+    callback_private_addresses: bool = _setting(
+        False, "Endpoints may have addresses of private networks and of this machine"
+    )
 
     # parts
     redis_url: str = _setting(
@@ -176,11 +186,18 @@ def _check_together(conf: Conf) -> None:
         raise SettingInvalid("renew_every_ms", "must be at most half of lease_ms")
     if conf.statement_timeout_ms >= conf.page_deadline_ms:
         raise SettingInvalid("statement_timeout_ms", "must be less than page_deadline_ms")
-    if not all(isinstance(delay, int) and delay >= 0 for delay in conf.retry_delays_ms):
-        raise SettingInvalid("retry_delays_ms", "must be whole numbers of milliseconds")
+    _check_pauses(conf)
     _check_storage(conf)
     if not conf.kinds:
         raise SettingInvalid("kinds", "must name at least one kind")
+
+
+def _check_pauses(conf: Conf) -> None:
+    for name in ("retry_delays_ms", "callback_delays_ms"):
+        if not all(isinstance(delay, int) and 0 <= delay <= _DAY_MS for delay in getattr(conf, name)):
+            raise SettingInvalid(name, "must be whole numbers of milliseconds, each at most a day")
+    if not conf.callback_delays_ms:
+        raise SettingInvalid("callback_delays_ms", "must hold at least one pause")
 
 
 def _check_storage(conf: Conf) -> None:

@@ -127,6 +127,9 @@ NOT_A_MOMENT = "must be a time in UTC, as 2026-09-01T08:30:00.123Z"
 NOT_A_TASK_ID = "must be a taskId"
 NOT_BOOLEAN = "must be true or false"
 NOT_A_REASON = "must have at most 200 printable characters"
+NOT_ATTEMPTS = "must be a whole number from 1 to 10"
+NOT_A_MULTIPLIER = "must be a number from 1 to 10"
+NOT_A_CALLBACK = "must be the id of a callback of this task"
 
 REASONS_ZH = {
     REQUIRED: "必填",
@@ -143,6 +146,9 @@ REASONS_ZH = {
     NOT_A_TASK_ID: "必须是 taskId",
     NOT_BOOLEAN: "必须是 true 或 false",
     NOT_A_REASON: "最多 200 个可打印字符",
+    NOT_ATTEMPTS: "必须是 1 到 10 的整数",
+    NOT_A_MULTIPLIER: "必须是 1 到 10 的数",
+    NOT_A_CALLBACK: "必须是该任务的回调 id",
 }
 
 
@@ -250,6 +256,9 @@ PROBLEMS: Mapping[str, ProblemText] = {
         "File not ready",
         "任务处于 {state}，没有可下载的文件。",
         "The task is {state}; it has no file.",
+    ),
+    "no_callback": _problem(
+        409, "没有回调", "No callback", "该任务没有可重放的回调。", "The task has no callback that could be sent anew."
     ),
     "task_gone": _problem(
         410, "已过保留期", "No longer kept", "该任务或其文件已过保留期。", "The task or its file is kept no longer."

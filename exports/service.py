@@ -4,11 +4,13 @@ import datetime as dt
 import hashlib
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ulid import ULID
 
 from exports import formats, kinds, storage
+from exports.callbacks import Callback, CallbackKey, Outcome
 from exports.conf import conf
 from exports.contracts import (
     AuditEntry,
@@ -31,7 +33,8 @@ from exports.errors import (
     TaskUnknown,
     WindowTooLong,
 )
-from exports.pipeline import diagnosis, endings, hints, manifest, purging, sweep, verifying, workers
+from exports.messages import NOT_A_CALLBACK
+from exports.pipeline import diagnosis, endings, hints, manifest, outbox, purging, sweep, verifying, workers
 from exports.pipeline.diagnosis import Finding
 from exports.pipeline.estimate import Estimate
 from exports.pipeline.estimate import estimate as make_estimate
@@ -76,6 +79,15 @@ class Artifact:
     trace_id: str
     read: Callable[[int, int], Iterator[bytes]]
     link: Callable[[str], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A callback that is sent anew."""
+
+    task_id: str
+    trace_id: str
+    callback_id: str
 
 
 def default_kind() -> str:
@@ -266,6 +278,7 @@ def cancel(task_id: str, *, principal: Principal) -> TaskView:
     Raises: StateConflict `cannot_cancel` for a task that has succeeded; as `read_task`.
     """
     view = _act_on(task_id, principal=principal)
+    outbox.keep_untold(view)
     word = store().cancel(ref_of(task_id, view.request))
     if word == "refused":
         raise StateConflict("cannot_cancel", State.SUCCEEDED)
@@ -283,6 +296,7 @@ def rerun(task_id: str, *, principal: Principal, from_scratch: bool = False) -> 
     Raises: StateConflict `cannot_rerun` (not failed) or `specification_changed` (only from scratch); as `read_task`.
     """
     view = _act_on(task_id, principal=principal)
+    outbox.keep_untold(view)
     if from_scratch and view.state is State.FAILED:
         storage.spool().remove(task_id)
     word = store().rerun(
@@ -308,6 +322,7 @@ def delete(task_id: str, *, principal: Principal, reason: str) -> TaskView:
     removed yet (the sweep goes on with it); as `read_task`.
     """
     view = _may_act_on(_find(task_id, principal=principal), principal=principal)
+    outbox.keep_untold(view)
     word = store().delete(ref_of(task_id, view.request), by=principal.owner, reason=reason)
     if word == "gone":
         raise TaskGone("the task is kept no longer")
@@ -318,6 +333,57 @@ def delete(task_id: str, *, principal: Principal, reason: str) -> TaskView:
         endings.free(task_id, view.request)
         storage.artifacts().delete(task_id)
     return view
+
+
+def read_callbacks(task_id: str, *, principal: Principal) -> list[Callback]:
+    """What others were told of a task, and how, the first callback first. Raises as `read_task`."""
+    _read(task_id, principal=principal)
+    return store().callbacks(task_id)
+
+
+def replay_callbacks(
+    task_id: str, *, principal: Principal, attempts: int, multiplier: float, callback_id: str = ""
+) -> list[Replayed]:
+    """Send one callback of a task anew, or without an id all of its last event.
+
+    Raises: StateConflict `no_callback`, FieldInvalid for an unknown id; as `read_task`.
+    """
+    view = _act_on(task_id, principal=principal)
+    found = [callback.key for callback in store().callbacks(task_id)]
+    if not found:
+        raise StateConflict("no_callback", view.state)
+    if callback_id:
+        chosen = [key for key in found if key.message_id(task_id) == callback_id]
+    else:
+        chosen = [key for key in found if key.event_key == found[-1].event_key]
+    if not chosen:
+        raise FieldInvalid("callbackId", NOT_A_CALLBACK)
+    return [_replay(view, key, attempts=attempts, multiplier=multiplier) for key in chosen]
+
+
+def replay_failed_callbacks(
+    since: dt.datetime, *, principal: Principal, attempts: int, multiplier: float
+) -> list[Replayed]:
+    """Send anew all callbacks that have failed since then, of the principal's own tasks or, for an operator, of all.
+
+    Raises: StateUnavailable.
+    """
+    replayed = []
+    for task_id, key in store().failed_callbacks(round(since.timestamp() * 1000)):
+        with suppress(TaskUnknown, TaskGone):
+            view = _act_on(task_id, principal=principal)
+            replayed.append(_replay(view, key, attempts=attempts, multiplier=multiplier))
+    return replayed
+
+
+def _replay(view: TaskView, key: CallbackKey, *, attempts: int, multiplier: float) -> Replayed:
+    outbox.replay(view, key, attempts=attempts, multiplier=multiplier)
+    return Replayed(view.task_id, view.trace_id, key.message_id(view.task_id))
+
+
+def ping_endpoint(endpoint_id: str) -> Outcome:
+    """Send a test call, once and now. Raises: FieldInvalid for an unknown endpoint."""
+    return outbox.ping(endpoint_id, at=dt.datetime.now(dt.UTC))
 
 
 def _act_on(task_id: str, *, principal: Principal) -> TaskView:

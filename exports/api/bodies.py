@@ -106,6 +106,27 @@ class FlagField(_Field):
         return data
 
 
+class AttemptsField(_Field):
+    def to_internal_value(self, data: object) -> int:
+        if not isinstance(data, int) or isinstance(data, bool) or not 1 <= data <= 10:
+            _refuse(messages.NOT_ATTEMPTS)
+        return data
+
+
+class MultiplierField(_Field):
+    def to_internal_value(self, data: object) -> float:
+        if not isinstance(data, int | float) or isinstance(data, bool) or not 1 <= data <= 10:
+            _refuse(messages.NOT_A_MULTIPLIER)
+        return float(data)
+
+
+class CallbackIdField(_Field):
+    def to_internal_value(self, data: object) -> str:
+        if not isinstance(data, str) or not data:
+            _refuse(messages.NOT_A_CALLBACK)
+        return data
+
+
 class DryRunBody(serializers.Serializer[Any]):
     """What shapes an export. `from` is a word of Python, so the fields are named in a method."""
 
@@ -128,6 +149,24 @@ class SubmitBody(DryRunBody):
 class RerunBody(serializers.Serializer[Any]):
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         return {"fromScratch": FlagField(default=False)}
+
+
+class ReplayBody(serializers.Serializer[Any]):
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        return {
+            "attempts": AttemptsField(default=3),
+            "backoffMultiplier": MultiplierField(default=2.0),
+            "callbackId": CallbackIdField(default=""),
+        }
+
+
+class ReplayFailedBody(serializers.Serializer[Any]):
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        return {
+            "since": MomentField(),
+            "attempts": AttemptsField(default=3),
+            "backoffMultiplier": MultiplierField(default=2.0),
+        }
 
 
 class ListQuery(serializers.Serializer[Any]):

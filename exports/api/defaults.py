@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from exports.callbacks import CallbackState
+from exports.contracts import State
+
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["exports.api.identity.Identity"],
     "DEFAULT_PERMISSION_CLASSES": ["exports.api.permissions.HasRight"],
@@ -26,4 +29,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SCHEMA_PATH_PREFIX": "/api/orders",
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "exports.api.columns.describe"],
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_NAME_OVERRIDES": {
+        "StateEnum": [state.value for state in State],
+        "CallbackStateEnum": [state.value for state in CallbackState],
+    },
 }

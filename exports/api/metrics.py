@@ -24,6 +24,10 @@ class ExportCollector(Collector):
             names.STALLED, "Times that a running task made no progress for too long", value=counters.stalled
         )
         yield _durations(counters)
+        yield _callbacks(counters)
+        yield CounterMetricFamily(
+            names.CALLBACK_REPLAYS, "Callbacks sent anew by hand", value=counters.callback_replays
+        )
 
     def describe(self) -> Iterable[Metric]:
         """Registered without a scrape: Redis may be away when a process starts."""
@@ -55,6 +59,13 @@ def _durations(counters: Counters) -> Metric:
     for format_, durations in counters.durations.items():
         buckets = [(str(bound), float(count)) for bound, count in durations.buckets]
         family.add_metric([format_.value], [*buckets, ("+Inf", float(durations.count))], durations.sum_seconds)
+    return family
+
+
+def _callbacks(counters: Counters) -> Metric:
+    family = CounterMetricFamily(names.CALLBACKS, "Attempts at callbacks", labels=["result"])
+    for result, count in counters.callbacks.items():
+        family.add_metric([result.value], count)
     return family
 
 

@@ -9,6 +9,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
 from exports.api import problems
+from exports.callbacks import CallbackEvent, CallbackResult, CallbackState
 from exports.contracts import Drift, Format, Phase, State
 from exports.messages import CAUSES, ISSUES, PROBLEMS
 
@@ -128,6 +129,49 @@ DryRun = _shape(
     seconds=Span(),
     issues=Issue(many=True),
 )
+Attempt = _shape(
+    "Attempt",
+    attempt=_number(),
+    sentAt=_time(allow_null=False),
+    responseAt=_time(),
+    result=serializers.ChoiceField(
+        choices=[result.value for result in CallbackResult],
+        allow_null=True,
+        help_text="Null while it is under way, or if its sender died.",
+    ),
+    statusCode=_number(allow_null=True),
+    durationMs=_number(allow_null=True),
+    reason=_text(allow_null=True),
+    responseBody=_text(allow_null=True, help_text="The first 1,024 characters."),
+)
+CallbackShape = _shape(
+    "Callback",
+    callbackId=_text(help_text="`webhook-id`."),
+    event=serializers.ChoiceField(choices=[event.type for event in CallbackEvent]),
+    endpoint=_text(),
+    epoch=_number(),
+    state=serializers.ChoiceField(choices=[state.value for state in CallbackState]),
+    attempts=_number(),
+    replays=_number(),
+    createdAt=_time(allow_null=False),
+    nextAttemptAt=_time(),
+    payload=_text(help_text="The bytes that are sent and signed, as text."),
+    log=Attempt(many=True, help_text="The last 50 attempts."),
+)
+CallbackList = _shape("CallbackList", callbacks=CallbackShape(many=True))
+_TRIES: dict[str, AnyField] = {
+    "attempts": _number(required=False, min_value=1, max_value=10, help_text="3 without it."),
+    "backoffMultiplier": serializers.FloatField(
+        required=False, min_value=1, max_value=10, help_text="Each pause against the one before it; 2 without it."
+    ),
+}
+ReplayRequest = _shape(
+    "ReplayRequest",
+    **_TRIES,
+    callbackId=_text(required=False, help_text="Without it all callbacks of the last event."),
+)
+ReplayFailedRequest = _shape("ReplayFailedRequest", since=serializers.DateTimeField(), **_TRIES)
+Replayed = _shape("Replayed", replayed=_shape("ReplayedCallback", taskId=_text(), callbackId=_text())(many=True))
 Health = _shape("Health", status=_text())
 WrongField = _shape("WrongField", field=_text(), reason=_text())
 ProblemShape = _shape(

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from exports.api import download, dry_run, probes, reference, tasks
+from exports.api import callbacks, download, dry_run, probes, reference, tasks
 
 _EXPORT = "api/orders/export"
 
@@ -14,6 +14,9 @@ urlpatterns = [
     path(f"{_EXPORT}/<str:task_id>/rerun", tasks.Rerun.as_view(), name="rerun"),
     path(f"{_EXPORT}/<str:task_id>/download", download.Download.as_view(), name="download"),
     path(f"{_EXPORT}/<str:task_id>/manifest", download.Manifest.as_view(), name="manifest"),
+    path(f"{_EXPORT}/<str:task_id>/callbacks", callbacks.Callbacks.as_view(), name="callbacks"),
+    path(f"{_EXPORT}/<str:task_id>/callback/replay", callbacks.Replay.as_view(), name="replay"),
+    path(f"{_EXPORT}/callback/replay", callbacks.ReplayFailed.as_view(), name="replay-failed"),
     path("api/schema/", probes.Schema.as_view(), name="schema"),
     path("api/docs/", reference.Reference.as_view(), name="reference"),
     path("healthz", probes.Healthz.as_view(), name="healthz"),

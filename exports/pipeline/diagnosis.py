@@ -15,6 +15,9 @@ from exports.errors import ExportError
 from exports.pipeline import hints, identity
 from exports.state.store import store
 from exports.storage.base import NoRecord, Source
+from exports.webhooks.endpoints import endpoints
+
+_DAY_MS = 86_400_000
 
 
 class Level(StrEnum):
@@ -80,6 +83,22 @@ def _workers() -> Iterator[Finding]:
         yield Finding(Level.WARN, "workers", "none gave a sign of life in the last 15 s: tasks stay queued")
 
 
+def _callbacks() -> Iterator[Finding]:
+    """Only where there are endpoints."""
+    count = len(endpoints())
+    if not count:
+        return
+    told = f"{count} endpoint{'s' * (count > 1)}"
+    failed = len(store().failed_callbacks(store().now_ms() - _DAY_MS))
+    if not any(group == "notify" for group, _ in store().workers().values()):
+        yield Finding(Level.WARN, "callbacks", f"{told}, but no worker of the group notify")
+    elif failed:
+        what = "callback has" if failed == 1 else "callbacks have"
+        yield Finding(Level.WARN, "callbacks", f"{told}; {failed} {what} failed for good in the last day")
+    else:
+        yield Finding(Level.OK, "callbacks", told)
+
+
 def _spool() -> Iterator[Finding]:
     probe = f"doctor-{uuid.uuid4().hex}"
     storage.spool().create(probe)
@@ -133,6 +152,7 @@ _LOOKS: dict[str, Callable[[], Iterator[Finding]]] = {
     "redis": _redis,
     "broker": _broker,
     "workers": _workers,
+    "callbacks": _callbacks,
     "spool": _spool,
     "store": _store,
     "identity": _identity,

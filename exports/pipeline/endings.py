@@ -1,4 +1,4 @@
-"""What the end of a task means outside Redis: a line in the log, and nothing left behind.
+"""What the end of a task means outside Redis: a line in the log, a hint to tell others, and nothing left behind.
 
 Called with the word that a script answered, wherever a script can end a task. The same script has put the task on
 `export:notify`; it leaves that list when its end is in the log. After a kill in between, the sweep calls this again:
@@ -12,7 +12,7 @@ from exports import kinds, storage
 from exports.conf import conf
 from exports.contracts import ExportRequest, State, Step, TaskView
 from exports.errors import SettingInvalid, StateUnavailable, StepFailed
-from exports.pipeline import hints
+from exports.pipeline import hints, outbox
 from exports.state.store import store
 from exports.telemetry import logs
 
@@ -32,9 +32,10 @@ def settle(task_id: str, request: ExportRequest, word: str, *, code: str = "") -
         return
     tell = _events.error if word == State.FAILED else _events.info
     tell("task.ended", state=word, code=code or None)
-    # The sweep tells it once more.
+    # The sweep tells it once more, and says so where the endpoints are wrong.
+    with suppress(StateUnavailable, SettingInvalid):
+        outbox.keep_end(task_id)
     with suppress(StateUnavailable):
-        store().told(task_id)
         if store().next_tasks(Step.PLAN, 1):
             # The place of this task may be what one in the queue has waited for.
             hints.send(Step.PLAN)

@@ -4,7 +4,7 @@ A hint is never the truth: a lost one is sent again by the sweep, a double one f
 wait than the workers can take, however many tasks do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import dramatiq
@@ -15,13 +15,21 @@ from exports.telemetry import logs, trace
 
 _events = logs.events(__name__)
 
-QUEUES = {Step.PLAN: "plan", Step.SHARD: "shard", Step.RENDER: "finish", Step.UPLOAD: "finish"}
+NOTIFY = "notify"
+"""The class of callbacks, which are no step of a task."""
+QUEUES: Mapping[str, str] = {
+    Step.PLAN: "plan",
+    Step.SHARD: "shard",
+    Step.RENDER: "finish",
+    Step.UPLOAD: "finish",
+    NOTIFY: "notify",
+}
 """The queue of each class; the actor has the name of the class."""
 _FOR_EACH_WORKER = 2
 """Hints of one class that may wait."""
 
 
-def send(step: Step, *, traceparent: str | None = None, count: int = 1) -> None:
+def send(step: str, *, traceparent: str | None = None, count: int = 1) -> None:
     """Wake up to `count` workers, unless enough hints wait already.
 
     Never raises: the sweep makes good for what is lost here.
@@ -30,27 +38,32 @@ def send(step: Step, *, traceparent: str | None = None, count: int = 1) -> None:
         _send(step, count=count, traceparent=traceparent or trace.current.get())
 
 
-def top_up(step: Step, *, due: int) -> None:
+def top_up(step: str, *, due: int) -> None:
     """Send what `due` steps still lack of hints. Never raises: the next sweep makes good for what is lost here."""
     with _losing(step):
         _send(step, count=due - waiting(step), traceparent=trace.current.get())
 
 
+def wake(step: str) -> None:
+    """Wake one worker, unless a hint waits for one already. Never raises."""
+    top_up(step, due=1)
+
+
 @contextmanager
-def _losing(step: Step) -> Iterator[None]:
+def _losing(step: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001  the broker's own errors differ by version; none may fail a step
         _events.warning("hint.lost", step=str(step), error=error)
 
 
-def _send(step: Step, *, count: int, traceparent: str | None) -> None:
+def _send(step: str, *, count: int, traceparent: str | None) -> None:
     room = _FOR_EACH_WORKER * max(1, len(store().workers())) - waiting(step)
     for _ in range(min(count, room)):
         options = {"traceparent": traceparent}
         dramatiq.get_broker().enqueue(dramatiq.Message(QUEUES[step], str(step), (), {}, options))
 
 
-def waiting(step: Step) -> int:
+def waiting(step: str) -> int:
     """Hints of a class that no worker has taken yet. Raises: what the broker raises when it does not answer."""
     return int(dramatiq.get_broker().waiting(QUEUES[step]))  # type: ignore[attr-defined]  # config.broker.HintBroker

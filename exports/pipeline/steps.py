@@ -7,7 +7,7 @@ transition here, the only place with a broad `except`.
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dramatiq.middleware import Interrupt
@@ -143,7 +143,7 @@ def run_slice(step: Step, perform: Perform) -> None:
     except StateUnavailable as error:
         _events.warning("state.unavailable", step=str(step), error=error)
     finally:
-        _tell_idle()
+        workers.tell_idle()
 
 
 def run_task(ref: TaskRef, step: Step, perform: Perform) -> None:
@@ -258,9 +258,3 @@ def _reopen(claim: Claim, shard_ids: Sequence[str]) -> str:
     if word == "ok":
         storage.spool().drop(claim.ref.id, old)
     return word
-
-
-def _tell_idle() -> None:
-    # The sweep's sign of life tells it later.
-    with suppress(StateUnavailable):
-        workers.current().tell(busy=False)

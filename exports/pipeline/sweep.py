@@ -1,19 +1,20 @@
 """Sweep: what makes the promise hold when processes die. In every worker, at its start and every few seconds.
 
-Takes leases back from workers that are gone, completes old cancels, tells ends that nobody told, tops hints up to
-what could be claimed, and cleans up after ended tasks. Every action is one transition of its own, so that two sweeps do no harm and a sweep
+Takes leases back from workers that are gone, completes old cancels, tells ends that nobody told, wakes workers for
+callbacks and for what could be claimed, and cleans up after ended tasks. Every action is one transition of its own, so that two sweeps do no harm and a sweep
 that dies half way is simply followed by the next.
 """
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from exports import storage
+from exports.callbacks import CallbackEvent
 from exports.conf import conf
 from exports.contracts import Phase, State, Step, TaskView
 from exports.errors import SettingInvalid, StepFailed, StoreUnavailable
-from exports.pipeline import endings, hints, identity, manifest, workers
+from exports.pipeline import endings, hints, identity, manifest, outbox, workers
 from exports.state.keys import TaskRef, ref_of
 from exports.state.replies import Lease
 from exports.state.store import store
@@ -39,6 +40,8 @@ def sweep(*, boot: bool = False) -> None:
     recover(store().scan_running if boot else lambda: store().in_state(State.RUNNING))
     end_stuck()
     tell_ends()
+    with _tolerated("callbacks.unsettled"):
+        outbox.wake()
     top_up_hints()
     clean_up()
     if boot:
@@ -122,7 +125,10 @@ def mark_stalled(view: TaskView) -> None:
         return
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
         _events.warning("task.stalled", phase=view.phase, processed=view.processed)
-    hints.send(STEP_OF[view.phase], traceparent=view.traceparent)
+        hints.send(STEP_OF[view.phase], traceparent=view.traceparent)
+        # The sweep says where the endpoints are wrong; a reader is answered all the same.
+        with suppress(SettingInvalid):
+            outbox.event(view, CallbackEvent.STALLED)
 
 
 def _ref(view: TaskView) -> TaskRef:
@@ -148,7 +154,7 @@ def tell_ends() -> None:
         with _tolerated("ending.failed"):
             view = store().read(task_id)
             if view is None:
-                store().told(task_id)
+                outbox.keep_end(task_id)
                 continue
             with logs.bound(taskId=task_id, traceId=view.trace_id):
                 endings.settle(task_id, view.request, view.state, code=view.failure.code if view.failure else "")

@@ -4,8 +4,10 @@ import functools
 import socket
 import threading
 import uuid
+from contextlib import suppress
 
 from exports import storage
+from exports.errors import StateUnavailable
 from exports.state.store import store
 
 stopping = threading.Event()
@@ -35,6 +37,12 @@ class Worker:
 def current() -> Worker:
     """The one worker that this process is."""
     return Worker()
+
+
+def tell_idle() -> None:
+    """Tell that this worker waits for work, now or, if Redis is away, with the sweep's next sign of life."""
+    with suppress(StateUnavailable):
+        current().tell(busy=False)
 
 
 def host_of(name: str) -> str:

@@ -54,6 +54,12 @@ class Connection:
         self._conf = settings
         self._scripts: dict[str, RedisScript] = {}
 
+    def now_ms(self) -> int:
+        """The server's clock. Raises: StateUnavailable."""
+        with translated():
+            seconds, micros = self._redis.time()
+        return seconds * 1000 + micros // 1000
+
     def _run(self, name: str, ref: TaskRef, **values: object) -> list[str]:
         script = scripts.load(name)
         names, arguments = self._bound(script, ref, values)
@@ -77,7 +83,7 @@ class Connection:
             "cleanup_member": ref.cleanup_member,
         }
         given = {name: value for name, value in common.items() if name in script.arguments} | dict(values)
-        return script.bind(keys.names(ref), given)
+        return script.bind(keys.names(ref, endpoint=str(values.get("endpoint", ""))), given)
 
     def _registered(self, script: scripts.Script) -> RedisScript:
         if script.name not in self._scripts:

@@ -40,11 +40,6 @@ class Housekeeping(Connection):
         with translated():
             return [key.rsplit(":", 1)[1] for key in self._redis.scan_iter(match=keys.RUNNING_PATTERN, count=1000)]
 
-    def now_ms(self) -> int:
-        with translated():
-            seconds, micros = self._redis.time()
-        return seconds * 1000 + micros // 1000
-
     def due_steps(self, step: Step, task_ids: Sequence[str], now_ms: int) -> int:
         """How many steps of these tasks could be claimed now, at most the task limit for each."""
         with translated(), self._redis.pipeline(transaction=False) as pipe:
@@ -78,11 +73,6 @@ class Housekeeping(Connection):
         """Ids of tasks that ended until then and whose end nobody has told."""
         with translated():
             return cast(list[str], self._redis.zrangebyscore(keys.NOTIFY, "-inf", until_ms))
-
-    def told(self, task_id: str) -> None:
-        """The end of a task is in the log."""
-        with translated():
-            self._redis.zrem(keys.NOTIFY, task_id)
 
     def forget(self, task_id: str, owner: str) -> None:
         """Take an expired task out of the indexes and the cleaning up. owner: its digest."""

@@ -7,8 +7,21 @@ from exports.contracts import ExportRequest, State, Step
 
 PREFIX = "export"
 
-_OF_TASK = ("task", "plan", "shards", "running", "pending", "segments", "done", "parts", "events", "audit")
-_SHARED = ("leases", "metrics", "cleanup", "notify")
+_OF_TASK = (
+    "task",
+    "plan",
+    "shards",
+    "running",
+    "pending",
+    "segments",
+    "done",
+    "parts",
+    "events",
+    "audit",
+    "callbacks",
+    "attempts",
+)
+_SHARED = ("leases", "metrics", "cleanup", "notify", "callbacks_failed")
 
 
 def request_digest(owner: str, request_id: str) -> str:
@@ -63,6 +76,11 @@ def owner_changed(digest: str) -> str:
     return f"{PREFIX}:index:changed:{digest}"
 
 
+def callbacks_due(endpoint: str) -> str:
+    """Callbacks (`<task>|<callback>`) that an endpoint waits for, by the time of the next attempt (ms)."""
+    return f"{PREFIX}:callbacks-due:{endpoint}"
+
+
 IDENTITY = f"{PREFIX}:identity"
 SWEEP_LOCK = f"{PREFIX}:sweep-lock"
 WORKERS = f"{PREFIX}:workers"
@@ -71,6 +89,7 @@ CLEANUP = f"{PREFIX}:cleanup"
 NOTIFY = f"{PREFIX}:notify"
 LOST = f"{PREFIX}:lost"
 """Workers whose lease has lapsed, by the time that they last renewed it (ms)."""
+CALLBACKS_FAILED = f"{PREFIX}:callbacks_failed"
 LEASES = f"{PREFIX}:leases"
 RUNNING_PATTERN = f"{PREFIX}:running:*"
 
@@ -80,13 +99,14 @@ def own(ref: TaskRef) -> list[str]:
     return [names(ref)[name] for name in (*_OF_TASK, "request")]
 
 
-def names(ref: TaskRef) -> dict[str, str]:
-    """Name in a script's header → key."""
+def names(ref: TaskRef, *, endpoint: str = "") -> dict[str, str]:
+    """Name in a script's header → key. endpoint: of the callback that the script is about."""
     found = {name: of_task(name, ref.id) for name in _OF_TASK}
     found |= {name: f"{PREFIX}:{name}" for name in _SHARED}
     found |= {f"runnable_{step}": runnable(step) for step in Step}
     found |= {f"index_{state}": index(state) for state in State}
     found["request"] = f"{PREFIX}:request:{request_digest(ref.owner, ref.request_id)}"
+    found["callbacks_due"] = callbacks_due(endpoint)
     owner = owner_digest(ref.owner)
     found["index_owner"] = owner_index(owner)
     found |= {f"owner_{state}": owner_index(owner, state) for state in (State.QUEUED, State.RUNNING)}

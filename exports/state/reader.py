@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from exports.callbacks import CallbackResult
 from exports.contracts import (
     AuditEntry,
     CommittedSegment,
@@ -40,6 +41,8 @@ class Counters:
     rows: int
     stalled: int
     durations: Mapping[Format, Durations]
+    callbacks: Mapping[CallbackResult, int]
+    callback_replays: int
 
 
 class Reader(Connection):
@@ -150,6 +153,8 @@ class Reader(Connection):
             rows=int(raw.get("rows", 0)),
             stalled=int(raw.get("stalled", 0)),
             durations={name: _durations(raw, name) for name in Format},
+            callbacks={result: int(raw.get(f"callback:{result}", 0)) for result in CallbackResult},
+            callback_replays=int(raw.get("callback_replays", 0)),
         )
 
 

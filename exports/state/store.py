@@ -23,6 +23,7 @@ from exports.contracts import (
     Warning,
 )
 from exports.state import replies
+from exports.state.callbacks import Callbacks
 from exports.state.connection import connect
 from exports.state.housekeeping import Housekeeping
 from exports.state.keys import TaskRef
@@ -36,7 +37,7 @@ _AUDIT_KEPT = 200
 __all__ = ["Counters", "Durations", "Store", "store"]
 
 
-class Store(Reader, Housekeeping):
+class Store(Reader, Housekeeping, Callbacks):
     """One Redis database."""
 
     # --- asking for work -------------------------------------------------------------------

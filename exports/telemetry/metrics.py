@@ -11,6 +11,10 @@ STALLED = "export_tasks_stalled_total"
 """Counter: times that a running task made no progress for too long."""
 DURATION = "export_task_duration_seconds"
 """Histogram by `format`: start of a task to the end of its epoch; one observation an epoch."""
+CALLBACKS = "export_callback_total"
+"""Counter by `result`: attempts at callbacks that ended so."""
+CALLBACK_REPLAYS = "export_callback_replay_total"
+"""Counter: callbacks that were sent anew by hand."""
 
 DURATION_BUCKETS_S = (
     0.1,

@@ -32,7 +32,7 @@ def stub_broker() -> Iterator[StubBroker]:
     """Hints go nowhere: the tests take the steps themselves."""
     before = dramatiq.broker.global_broker
     broker = Nowhere()
-    for queue in ("plan", "shard", "finish"):
+    for queue in ("plan", "shard", "finish", "notify"):
         broker.declare_queue(queue)
     dramatiq.set_broker(broker)
     try:

@@ -43,8 +43,8 @@ def test_no_address_answers_without_credentials(world: World, method: str) -> No
 
 def test_every_address_is_listed() -> None:
     assert {name for name, _ in addresses(get_resolver("exports.api.urls").url_patterns)} == {
-        "exports", "validate", "task", "cancel", "rerun", "download", "manifest", "schema", "reference", "healthz",
-        "readyz", "metrics", "unknown",
+        "exports", "validate", "task", "cancel", "rerun", "download", "manifest", "callbacks", "replay", "replay-failed",
+        "schema", "reference", "healthz", "readyz", "metrics", "unknown",
     }  # fmt: skip
 
 
@@ -77,6 +77,9 @@ ACTIONS = {
     ("DELETE", f"/{UNKNOWN}"): (404, {"alice", "ops"}),
     ("POST", f"/{UNKNOWN}/cancel"): (404, {"alice", "ops"}),
     ("POST", f"/{UNKNOWN}/rerun"): (404, {"alice", "ops"}),
+    ("GET", f"/{UNKNOWN}/callbacks"): (404, {"alice", "viewer", "ops"}),
+    ("POST", f"/{UNKNOWN}/callback/replay"): (404, {"alice", "ops"}),
+    ("POST", "/callback/replay"): (400, {"alice", "ops"}),
 }
 
 

@@ -63,4 +63,5 @@ def test_any_header_has_a_defined_answer(world: World, name: str, value: str) ->
 def test_any_task_id_and_link_have_a_defined_answer(world: World, task_id: str, link: str) -> None:
     path = f"{EXPORTS}/{task_id.replace('%', '%25').replace('?', '%3F').replace('#', '%23')}"
     defined(caller("alice").get(path), 200, 404)
+    defined(caller("alice").get(f"{path}/callbacks"), 200, 404)
     defined(caller("alice").get(f"{path}/download", {"link": link}), 403, 404)

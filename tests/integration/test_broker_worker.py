@@ -86,7 +86,7 @@ def read(notes, count):
 @pytest.mark.parametrize("arguments", [["shards"], [], ["lanes", "fast"]])
 def test_an_unknown_group_is_refused_by_name(environment, notes, arguments):
     done = subprocess.run([*COMMAND, *arguments], env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "usage: python -m config.worker lanes | fast | finish\n")
+    assert (done.returncode, done.stderr) == (2, "usage: python -m config.worker lanes | fast | finish | notify\n")
     assert notes.execute_command("INFO", "keyspace") == {}
 
 

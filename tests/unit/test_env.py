@@ -34,6 +34,8 @@ def test_an_empty_environment_gives_the_defaults_and_no_secret():
         ("EXPORTS_RETRY_DELAYS_MS", "1,4, 16", "retry_delays_ms", (1, 4, 16)),
         ("EXPORTS_SPOOL_DIR", "/srv/spool", "spool_dir", Path("/srv/spool")),
         ("EXPORTS_DELIMITER", r"\t", "delimiter", "\t"),
+        ("EXPORTS_CALLBACKS", '[{"id": "shop"}]', "callbacks", ({"id": "shop"},)),
+        ("EXPORTS_CALLBACK_DELAYS_MS", "5, 30", "callback_delays_ms", (5, 30)),
         ("EXPORTS_TOKENS", TOKENS, "tokens", ({"owner": "shop", "sha256": "00", "rights": ["export.view"]},)),
     ],
 )
@@ -62,6 +64,7 @@ def test_tokens_may_stand_in_a_file(tmp_path):
         ("EXPORTS_CHARSET", "latin-1"),
         ("EXPORTS_RETRY_DELAYS_MS", "1,x"),
         ("EXPORTS_TOKENS", "{"),
+        ("EXPORTS_CALLBACKS", '{"id": "shop"}'),
         ("EXPORTS_TOKENS", '{"owner": "shop"}'),
         ("EXPORTS_TOKENS", "no/such/file"),
         ("EXPORTS_OPS_USERS", "[]"),

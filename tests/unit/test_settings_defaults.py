@@ -37,6 +37,8 @@ def test_the_times_of_the_brief_are_the_defaults() -> None:
         ("formula_guard", {"formula_guard": 1}),
         ("file_days", {"state_days": 3, "file_days": 4}),
         ("retry_delays_ms", {"retry_delays_ms": (1, -1)}),
+        ("callback_delays_ms", {"callback_delays_ms": ()}),
+        ("callback_delays_ms", {"callback_delays_ms": (86_400_001,)}),
         ("kinds", {"kinds": ()}),
         ("page_row", {"page_row": 1}),
     ],

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
 -- Take away all that an ended task holds but who deleted it, when and why; it stays until it would have expired.
+-- What others are told of it stays too.
 -- Once deleted it stays as it is. Its files are the caller's to remove, and the sweep's after a kill.
 -- State: succeeded -> succeeded, cancelled -> cancelled, failed -> cancelled. Cost: O(shards).
 -- KEYS

@@ -48,7 +48,8 @@ if A.scratch == '0' and planned then
 end
 local now = now_ms()
 if A.scratch == '1' then forget_plan() else forget_attempts() end
-for _, key in ipairs({K.task, K.plan, K.shards, K.pending, K.segments, K.done, K.parts, K.events, K.audit, K.request}) do
+for _, key in ipairs({K.task, K.plan, K.shards, K.pending, K.segments, K.done, K.parts, K.events, K.audit, K.callbacks,
+  K.attempts, K.request}) do
   redis.call('PERSIST', key)
 end
 redis.call('HDEL', K.task, 'error_code', 'error_phase', 'error_shard', 'error_page', 'error_cursor', 'error_attempts',

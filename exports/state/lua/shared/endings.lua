@@ -6,6 +6,8 @@
 --   done      set     finished shards
 --   parts     hash    '' -> the upload, part number -> part
 --   audit     list    who did what
+--   callbacks hash    what is told of the task
+--   attempts  hash    how it was told
 --   request   string  the requestId's task
 --   cleanup   zset    <task>|<owner digest> -> when to clean up (ms)
 --   notify    zset    task id -> ended (ms)
@@ -50,7 +52,8 @@ local function end_task(state, now, detail)
   end
   local expiry = now + tonumber(A.keep_ms)
   redis.call('HSET', K.task, 'expires_at', int(expiry))
-  for _, key in ipairs({K.task, K.plan, K.shards, K.pending, K.segments, K.done, K.parts, K.events, K.audit, K.request}) do
+  for _, key in ipairs({K.task, K.plan, K.shards, K.pending, K.segments, K.done, K.parts, K.events, K.audit,
+    K.callbacks, K.attempts, K.request}) do
     redis.call('PEXPIREAT', key, int(expiry))
   end
   redis.call('ZADD', K.notify, int(now), A.id)
