@@ -8,7 +8,7 @@ from exports.contracts import ExportRequest, State, Step
 PREFIX = "export"
 
 _OF_TASK = ("task", "plan", "shards", "running", "pending", "segments", "done", "parts", "events", "audit")
-_SHARED = ("leases", "metrics", "cleanup", "notify")
+_SHARED = ("leases", "metrics", "history", "cleanup", "notify")
 
 
 def request_digest(owner: str, request_id: str) -> str:
@@ -67,6 +67,7 @@ IDENTITY = f"{PREFIX}:identity"
 SWEEP_LOCK = f"{PREFIX}:sweep-lock"
 WORKERS = f"{PREFIX}:workers"
 METRICS = f"{PREFIX}:metrics"
+HISTORY = f"{PREFIX}:history"
 CLEANUP = f"{PREFIX}:cleanup"
 NOTIFY = f"{PREFIX}:notify"
 LOST = f"{PREFIX}:lost"
