@@ -2,6 +2,8 @@
 
     api | ops | management     what people and programs ask for
             │
+        operations             for operators: overview, lists by filter, actions with a preview
+            │
          service               the one door: submit, read, cancel, rerun, open the file
             │
          pipeline              plan → shard → render → upload, sweep: one claimed step at a time; notify tells others

@@ -413,6 +413,15 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class StepView:
+    """Plan, render or upload of a task while a worker holds it or it waits, for operators."""
+
+    step: Step
+    holder: str
+    next_try_at: dt.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """One line of a task's bounded history."""
 

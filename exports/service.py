@@ -3,7 +3,7 @@
 import datetime as dt
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ from exports.contracts import (
     ShardView,
     State,
     Step,
+    StepView,
     TaskView,
 )
 from exports.errors import (
@@ -48,6 +49,7 @@ from exports.telemetry import logs, trace
 
 _events = logs.events(__name__)
 _PREFIX = "exp_"
+REASON_MAX = 200
 _REQUEST_ID_MAX = 255
 _QUEUE_WAIT_S = 15
 _MOST_CHANGED = 1000
@@ -234,12 +236,6 @@ def now() -> dt.datetime:
     return dt.datetime.fromtimestamp(store().now_ms() / 1000, dt.UTC)
 
 
-def list_all(*, state: State, limit: int = 50) -> list[TaskView]:
-    """Tasks of all owners in a state, the last one to enter it first; for operators."""
-    operator = Principal("", frozenset({Right.OPS_READ}))
-    return _views(store().in_state(state), state=state, limit=limit, principal=operator)
-
-
 def _views(ids: list[str], *, state: State | None, limit: int, principal: Principal) -> list[TaskView]:
     views: list[TaskView] = []
     for task_id in ids:
@@ -260,6 +256,12 @@ def read_shards(task_id: str, *, principal: Principal) -> list[ShardView]:
     return store().shards(task_id)
 
 
+def read_steps(task_id: str, *, principal: Principal) -> list[StepView]:
+    """Plan, render and upload of a task, where one is held or waits. Raises as `read_task`."""
+    _read(task_id, principal=principal)
+    return store().whole_steps(task_id)
+
+
 def read_events(task_id: str, *, principal: Principal) -> list[Event]:
     """The bounded history of a task, oldest first. Raises as `read_task`."""
     _read(task_id, principal=principal)
@@ -272,35 +274,54 @@ def read_audit(task_id: str, *, principal: Principal) -> list[AuditEntry]:
     return store().audit(task_id)
 
 
-def cancel(task_id: str, *, principal: Principal) -> TaskView:
-    """Accept a cancel, or find the task cancelled already.
+def cancel(task_id: str, *, principal: Principal, reason: str = "") -> TaskView:
+    """Accept a cancel, or find the task cancelled already. reason: kept in the task's history.
 
-    Raises: StateConflict `cannot_cancel` for a task that has succeeded; as `read_task`.
+    Raises: StateConflict `cannot_cancel` for a task that has succeeded; FieldInvalid for a reason that is too long; as
+    `read_task`.
     """
-    view = _act_on(task_id, principal=principal)
+    view, by = _act_on(task_id, principal=principal), _signed(principal, reason)
     outbox.keep_untold(view)
-    word = store().cancel(ref_of(task_id, view.request))
+    word = store().cancel(ref_of(task_id, view.request), by=by)
     if word == "refused":
         raise StateConflict("cannot_cancel", State.SUCCEEDED)
     with logs.bound(taskId=task_id, traceId=view.trace_id):
-        _events.info("task.cancel", by=principal.owner, answer=word)
+        _events.info("task.cancel", by=principal.owner, reason=reason or None, answer=word)
         if word == "already":
             endings.free(task_id, view.request)
         endings.settle(task_id, view.request, word)
     return read_task(task_id, principal=principal)
 
 
-def rerun(task_id: str, *, principal: Principal, from_scratch: bool = False) -> TaskView:
+def rerun(
+    task_id: str,
+    *,
+    principal: Principal,
+    from_scratch: bool = False,
+    again: Sequence[str] = (),
+    page_rows: int = 0,
+    reason: str = "",
+) -> TaskView:
     """Queue a failed task again: what is missing, or everything.
 
-    Raises: StateConflict `cannot_rerun` (not failed) or `specification_changed` (only from scratch); as `read_task`.
+    again: shards to read from their first row. page_rows: of the pages to come; 0: as they were. reason: kept in the
+    task's history.
+
+    Raises: StateConflict `cannot_rerun` (not failed) or `specification_changed` (only from scratch); FieldInvalid for
+    a shard that the task does not have or a page size out of bounds; as `read_task`.
     """
-    view = _act_on(task_id, principal=principal)
+    view, by = _act_on(task_id, principal=principal), _signed(principal, reason)
+    _check_rerun(from_scratch, again=again, page_rows=page_rows)
     outbox.keep_untold(view)
     if from_scratch and view.state is State.FAILED:
         storage.spool().remove(task_id)
     word = store().rerun(
-        ref_of(task_id, view.request), digest=specify(view.request).digest(), from_scratch=from_scratch
+        ref_of(task_id, view.request),
+        digest=specify(view.request).digest(),
+        from_scratch=from_scratch,
+        again=again,
+        page_rows=page_rows,
+        by=by,
     )
     if word == "gone":
         raise TaskGone("the task is kept no longer")
@@ -308,11 +329,27 @@ def rerun(task_id: str, *, principal: Principal, from_scratch: bool = False) -> 
         raise StateConflict("specification_changed", view.state)
     if word == "refused":
         raise StateConflict("cannot_rerun", view.state)
+    if word == "unknown":
+        raise FieldInvalid("shard", "is not a shard of this task")
     with logs.bound(taskId=task_id, traceId=view.trace_id):
-        _events.info("task.rerun", by=principal.owner, scratch=from_scratch)
+        _events.info("task.rerun", by=principal.owner, reason=reason or None, scratch=from_scratch)
     queued = read_task(task_id, principal=principal)
     hints.send(sweep.STEP_OF[queued.phase], traceparent=view.traceparent)
     return queued
+
+
+def _check_rerun(from_scratch: bool, *, again: Sequence[str], page_rows: int) -> None:
+    if from_scratch and (again or page_rows):
+        raise FieldInvalid("fromScratch", "reads every shard in pages of the usual size")
+    if page_rows and not conf().page_rows_min <= page_rows <= conf().page_rows:
+        raise FieldInvalid("pageRows", f"must be from {conf().page_rows_min} to {conf().page_rows}")
+
+
+def _signed(principal: Principal, reason: str) -> str:
+    """Who acts, and why, as a task's history keeps it."""
+    if len(reason) > REASON_MAX or not reason.isprintable():
+        raise FieldInvalid("reason", f"must have at most {REASON_MAX} printable characters")
+    return f"{principal.owner}: {reason}" if reason else principal.owner
 
 
 def delete(task_id: str, *, principal: Principal, reason: str) -> TaskView:

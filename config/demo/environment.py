@@ -1,9 +1,15 @@
 """The configuration of the demo's children, in the variables that `config.env` reads."""
 
+import json
 import shlex
 from collections.abc import Mapping
 
+from django.contrib.auth.hashers import make_password
+
 from config.demo.place import Passwords, Place, write_private
+
+OPERATOR = "operator"
+"""Who may log in to the ops page of the demo."""
 
 
 def variables(
@@ -16,7 +22,7 @@ def variables(
     web_bind: str,
     rows: int,
 ) -> dict[str, str]:
-    """Without authentication, which this product allows on loopback only, and there only for a demo."""
+    """The API without authentication, which this product allows on loopback only, and there only for a demo."""
     return {
         "SECRET_KEY": passwords.secret_key,
         "HTTPS": "no",
@@ -28,6 +34,9 @@ def variables(
         **store,
         "EXPORTS_AUTH": "none",
         "EXPORTS_LOOPBACK_DEMO": "yes",
+        "EXPORTS_OPS_USERS": json.dumps(
+            {OPERATOR: {"password": make_password(passwords.operator), "rights": ["ops.read", "ops.act"]}}
+        ),
         "EXPORTS_WEB_BIND": web_bind,
         "EXPORTS_MAX_ROWS": str(max(rows, 5_000_000)),
     }

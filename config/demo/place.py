@@ -24,6 +24,7 @@ class Passwords:
     owner: str
     reader: str
     storage: str
+    operator: str
 
 
 class Place:
@@ -35,10 +36,10 @@ class Place:
             (self.root / name).mkdir(parents=True, exist_ok=True)
 
     def passwords(self) -> Passwords:
-        """The servers' passwords and the key of the download links; the same at every start."""
+        """The servers' passwords, the operator's and the key of the download links; the same at every start."""
         path = self.root / "passwords.json"
         kept = json.loads(path.read_text("ascii")) if path.exists() else {}
-        missing = {name: secrets.token_hex(32) for name in Passwords.__slots__ if name not in kept}
+        missing = {name: _secret(name) for name in Passwords.__slots__ if name not in kept}
         if missing:
             write_private(path, json.dumps(kept | missing))
         return Passwords(**kept, **missing)
@@ -77,6 +78,11 @@ class Place:
                 if time.monotonic() >= deadline:
                     raise DemoError(f"another demo uses {self.root}; its process ids are in run/*.pid") from None
                 time.sleep(0.1)
+
+
+def _secret(name: str) -> str:
+    """128 random bits and more; half of that for the one that people type."""
+    return secrets.token_hex(8 if name == "operator" else 32)
 
 
 def write_private(path: Path, text: str) -> None:

@@ -48,6 +48,11 @@ class Running:
     def url(self) -> str:
         return f"http://{self.api.host}"
 
+    @property
+    def ops_login(self) -> tuple[str, str]:
+        """Name and password of the operator."""
+        return environment.OPERATOR, self.place.passwords().operator
+
 
 def rows_by_default(given: Mapping[str, Any]) -> int:
     """How many orders without --rows: an open demo takes those that are there."""

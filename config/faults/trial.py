@@ -12,6 +12,8 @@ from config.faults.workers import Workers
 from exports import service
 from exports.contracts import ExportRequest, Format, Phase, Principal, Right, State, TaskView
 from exports.errors import ExportError
+from exports.operations import listing
+from exports.operations.listing import Wanted
 
 LIMIT_S = 60.0
 """Longest time that any task of a trial may take; with faults, most of it are leases that run out."""
@@ -138,7 +140,7 @@ def refuse_others() -> None:
             )
         time.sleep(0.5)
     for state in (State.QUEUED, State.RUNNING):
-        if service.list_all(state=state, limit=1):
+        if listing.find(Wanted(state=state), limit=1).tasks:
             raise OthersAtWork(f"there are {state} tasks: let them end first, or try on another installation")
 
 

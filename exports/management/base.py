@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from exports.contracts import Principal, Right
 from exports.errors import (
     ExportError,
+    FieldInvalid,
     RequestRefused,
     SourceUnavailable,
     StateUnavailable,
@@ -89,6 +90,8 @@ def sentence(error: ExportError) -> str:
         return (
             f"The task was deleted at {shapes.time(error.deletion.at)} by {error.deletion.by}: {error.deletion.reason}"
         )
+    if isinstance(error, FieldInvalid):
+        return f"{error.field} {error.facts['reason']}."
     if isinstance(error, TaskUnknown):
         return "There is no such task."
     if isinstance(error, StateUnavailable):

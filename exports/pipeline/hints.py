@@ -67,3 +67,12 @@ def _send(step: str, *, count: int, traceparent: str | None) -> None:
 def waiting(step: str) -> int:
     """Hints of a class that no worker has taken yet. Raises: what the broker raises when it does not answer."""
     return int(dramatiq.get_broker().waiting(QUEUES[step]))  # type: ignore[attr-defined]  # config.broker.HintBroker
+
+
+def all_waiting() -> dict[Step, int] | None:
+    """What `waiting` tells of each class; None when the broker does not answer. For people who look."""
+    try:
+        return {step: waiting(step) for step in Step}
+    except Exception as error:  # noqa: BLE001  the broker's own errors differ by version
+        _events.warning("hints.uncounted", error=error)
+        return None

@@ -171,6 +171,7 @@ def top_up_hints() -> None:
 def clean_up() -> None:
     """Free what ended tasks still hold, and forget the expired ones."""
     now_ms = store().now_ms()
+    store().forget_minutes(now_ms)
     for task_id, owner in store().due_cleanups(now_ms):
         if not _try_clean_up(task_id, owner, now_ms):
             break

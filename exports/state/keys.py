@@ -21,7 +21,7 @@ _OF_TASK = (
     "callbacks",
     "attempts",
 )
-_SHARED = ("leases", "metrics", "cleanup", "notify", "callbacks_failed")
+_SHARED = ("leases", "metrics", "history", "cleanup", "notify", "callbacks_failed")
 
 
 def request_digest(owner: str, request_id: str) -> str:
@@ -85,6 +85,7 @@ IDENTITY = f"{PREFIX}:identity"
 SWEEP_LOCK = f"{PREFIX}:sweep-lock"
 WORKERS = f"{PREFIX}:workers"
 METRICS = f"{PREFIX}:metrics"
+HISTORY = f"{PREFIX}:history"
 CLEANUP = f"{PREFIX}:cleanup"
 NOTIFY = f"{PREFIX}:notify"
 LOST = f"{PREFIX}:lost"

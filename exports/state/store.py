@@ -29,6 +29,7 @@ from exports.state.housekeeping import Housekeeping
 from exports.state.keys import TaskRef
 from exports.state.reader import Counters, Durations, Reader
 from exports.state.replies import Claim, Lease, LimitHit, NoClaim
+from exports.state.watching import Watching
 
 _PATIENCE = 5
 """Plan, render and upload have no page to blame: they may lose this many times as many workers."""
@@ -37,7 +38,7 @@ _AUDIT_KEPT = 200
 __all__ = ["Counters", "Durations", "Store", "store"]
 
 
-class Store(Reader, Housekeeping, Callbacks):
+class Store(Reader, Watching, Housekeeping, Callbacks):
     """One Redis database."""
 
     # --- asking for work -------------------------------------------------------------------
@@ -182,8 +183,9 @@ class Store(Reader, Housekeeping, Callbacks):
 
     # --- from outside ----------------------------------------------------------------------
 
-    def cancel(self, ref: TaskRef) -> str:
-        return self._run("cancel_task", ref)[0]
+    def cancel(self, ref: TaskRef, *, by: str = "") -> str:
+        """by: who asked, and why; for the task's history."""
+        return self._run("cancel_task", ref, by=by)[0]
 
     def complete_cancel(self, ref: TaskRef) -> str:
         return self._run("complete_cancel", ref, grace_ms=self._conf.cancel_grace_ms)[0]
@@ -212,8 +214,27 @@ class Store(Reader, Housekeeping, Callbacks):
             smallest=self._conf.page_rows_min,
         )[0]
 
-    def rerun(self, ref: TaskRef, *, digest: str, from_scratch: bool) -> str:
-        return self._run("rerun_task", ref, digest=digest, scratch=int(from_scratch), call=uuid.uuid4().hex)[0]
+    def rerun(
+        self,
+        ref: TaskRef,
+        *,
+        digest: str,
+        from_scratch: bool,
+        again: Sequence[str] = (),
+        page_rows: int = 0,
+        by: str = "",
+    ) -> str:
+        """again: shards whose rows are forgotten. page_rows: of the pages to come; 0: as they were. by: as in `cancel`."""
+        return self._run(
+            "rerun_task",
+            ref,
+            digest=digest,
+            scratch=int(from_scratch),
+            call=uuid.uuid4().hex,
+            by=by,
+            page_rows=page_rows,
+            shards=again,
+        )[0]
 
     def delete(self, ref: TaskRef, *, by: str, reason: str) -> str:
         """Leave nothing of an ended task but who deleted it, when and why."""

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -58,7 +59,8 @@ class Served:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, "the demo did not start"
-        self.url: str = json.loads(line)["url"]
+        self.told: dict[str, str] = json.loads(line)
+        self.url = self.told["url"]
 
     def ask(self, path: str, body: dict[str, str] | None = None) -> dict[str, Any]:
         request = urllib.request.Request(
@@ -183,6 +185,19 @@ def test_killed_processes_are_started_again_and_the_export_goes_on(tmp_path: Pat
         after = served.pids()
         assert list(after) == PROCESSES
         assert [name for name in PROCESSES if after[name] == before[name]] == ["supervisor"]
+
+
+def test_the_operator_of_the_demo_logs_in_to_the_ops_page(tmp_path: Path) -> None:
+    with serving(tmp_path, "--rows", "1000") as served:
+        visit = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        form = visit.open(f"{served.url}/ops/login/?next=/ops/", timeout=30).read().decode()
+        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', form)
+        assert token
+        fields = {"username": served.told["operator"], "password": served.told["password"]}
+        body = urllib.parse.urlencode({**fields, "csrfmiddlewaretoken": token[1]}).encode()
+        with visit.open(f"{served.url}/ops/login/?next=/ops/", body, timeout=30) as page:
+            assert (page.status, page.url) == (200, f"{served.url}/ops/")
+            assert "lanes" in page.read().decode()
 
 
 def test_ctrl_c_stops_everything(tmp_path: Path) -> None:

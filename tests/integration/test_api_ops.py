@@ -6,52 +6,23 @@ from typing import Any
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.test import Client, override_settings
-from django.urls import include, path
 
+from tests import ops_site
+from tests.ops_site import PASSWORD, login
 from tests.services import Valkey
 
-PASSWORD = "correct horse battery staple"
-urlpatterns = [path("ops/", include("exports.ops.urls"))]
+pytestmark = pytest.mark.usefixtures("desk")
 
 
 @pytest.fixture(scope="module")
 def users() -> dict[str, Any]:
-    password = make_password(PASSWORD)
-    return {"olga": {"password": password, "rights": ["ops.read"]}, "nobody": {"password": password, "rights": []}}
+    return ops_site.users()
 
 
 @pytest.fixture(autouse=True)
 def site(valkey: Valkey, users: dict[str, Any]) -> Iterator[None]:
-    parts = ("auth.middleware.AuthenticationMiddleware", "messages.middleware.MessageMiddleware")
-    with override_settings(
-        ROOT_URLCONF=__name__,
-        EXPORTS_OPS_USERS=users,
-        AUTHENTICATION_BACKENDS=["exports.ops.backend.SettingsBackend"],
-        INSTALLED_APPS=[
-            "django.contrib.contenttypes", "django.contrib.auth", "django.contrib.sessions", "django.contrib.messages",
-            "django.contrib.staticfiles", "django.contrib.admin.apps.SimpleAdminConfig", "exports",
-        ],
-        MIDDLEWARE=[
-            "django.contrib.sessions.middleware.SessionMiddleware", "django.middleware.csrf.CsrfViewMiddleware",
-            *(f"django.contrib.{part}" for part in parts),
-        ],
-        TEMPLATES=[{
-            "BACKEND": "django.template.backends.django.DjangoTemplates",
-            "APP_DIRS": True,
-            "OPTIONS": {"context_processors": [
-                "django.template.context_processors.request", "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
-            ]},
-        }],
-        CACHES={"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": valkey.url(2)}},
-        SESSION_ENGINE="django.contrib.sessions.backends.cache",
-        STATIC_URL="/static/",
-    ):  # fmt: skip
+    with ops_site.served(valkey, users):
         yield
-
-
-def login(client: Client, name: str = "olga", password: str = PASSWORD) -> Any:
-    return client.post("/ops/login/?next=/ops/", {"username": name, "password": password})
 
 
 def test_an_operator_logs_in_and_out() -> None:

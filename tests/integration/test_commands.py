@@ -69,18 +69,43 @@ def succeed() -> str:
 
 def test_a_list_without_tasks_says_so(desk: Path) -> None:
     assert run("export_list") == "no tasks\n"
-    assert run_json("export_list") == {"tasks": []}
+    assert run_json("export_list") == {"tasks": [], "more": False}
 
 
-def test_the_list_shows_all_owners_tasks_the_newest_first(orders: OrdersDatabase) -> None:
-    first = succeed()
-    second = pipeline.submit(*DAYS)
-    assert [task["taskId"] for task in run_json("export_list")["tasks"]] == [second, first]
-    assert [task["taskId"] for task in run_json("export_list", "--limit", "1")["tasks"]] == [second]
-    assert [task["taskId"] for task in run_json("export_list", "--state", "succeeded")["tasks"]] == [first]
-    assert run("export_list", "--state", "succeeded").split() == [
+def test_the_list_shows_all_owners_tasks_the_latest_first(orders: OrdersDatabase) -> None:
+    first, second = succeed(), succeed()
+    queued = pipeline.submit(*DAYS)
+    assert [task["taskId"] for task in run_json("export_list")["tasks"]] == [queued, second, first]
+    assert [task["taskId"] for task in run_json("export_list", "--limit", "1")["tasks"]] == [queued]
+    assert [task["taskId"] for task in run_json("export_list", "--state", "succeeded")["tasks"]] == [second, first]
+    assert run("export_list", "--search", first).split() == [
         *(first, "succeeded", "upload", "csv", "2026-09-14…2026-09-15", "31/31", "ann"),
     ]
+
+
+def test_the_list_puts_failed_tasks_first_and_is_narrowed_like_the_page(
+    orders: OrdersDatabase, fail_task: Callable[[], str]
+) -> None:
+    failed, queued = fail_task(), pipeline.submit(*DAYS)
+    for options, expected in {
+        (): [failed, queued], ("--code", "unclassified"): [failed], ("--code", "poison"): [], ("--owner", "bob"): [],
+        ("--stalled",): [], ("--since", "1h"): [failed, queued], ("--since", "0m"): [], ("--format", "xlsx"): [],
+    }.items():  # fmt: skip
+        assert [task["taskId"] for task in run_json("export_list", *options)["tasks"]] == expected, options
+
+
+def test_top_shows_what_is_there_once_where_nobody_watches(
+    orders: OrdersDatabase, fail_task: Callable[[], str]
+) -> None:
+    failed, _ = fail_task(), pipeline.submit(*DAYS)
+    shown = run("export_top")
+    assert failed in shown and "queued 1" in shown and "failed 1" in shown
+    seen = run_json("export_top")
+    assert (seen["states"]["queued"], seen["stalled"], seen["failed"][0]["taskId"]) == (1, 0, failed)
+    assert {queue["step"]: queue["tasks"] for queue in seen["queues"]} == {
+        "plan": 1, "shard": 0, "render": 0, "upload": 0,
+    }  # fmt: skip
+    assert seen["rowsPerSecond"] > 0
 
 
 def test_a_failed_task_shows_where_it_failed_its_shards_and_its_history(fail_task: Callable[[], str]) -> None:
@@ -126,6 +151,63 @@ def test_a_rerun_from_scratch_reads_every_row_again(fail_task: Callable[[], str]
     assert run("export_rerun", task_id, "--from-scratch") == f"{task_id} is queued again (run 2), from the first row\n"
     assert pipeline.work(task_id).state == "succeeded"
     assert pipeline.read_file(task_id).count(b"\r\n") == 32
+
+
+def test_a_dry_run_tells_what_would_be_read_and_changes_nothing(fail_task: Callable[[], str]) -> None:
+    task_id = fail_task()
+    before = run("export_show", task_id)
+    said = run("export_rerun", task_id, "--dry-run")
+    assert said == f"{task_id} would read 1 shards, 1 rows; 30 rows are kept\n"
+    again = run_json("export_rerun", task_id, "--dry-run", "--shard", DAYS[0])["tasks"]
+    assert again == [{"taskId": task_id, "shards": 2, "rows": 31, "kept": 0, "refusal": None}]
+    assert "planned anew" in run("export_rerun", task_id, "--dry-run", "--from-scratch")
+    assert run("export_show", task_id) == before
+
+
+def history(task_id: str) -> dict[str, str]:
+    """Event → detail of the last one."""
+    return {event["name"]: event["detail"] for event in run_json("export_show", task_id)["events"]}
+
+
+def test_all_that_failed_lately_run_again_with_one_command(fail_task: Callable[[], str]) -> None:
+    tasks = {fail_task(), fail_task()}
+    run("export_cancel", cancelled := fail_task(), "--reason", "not wanted")
+    assert {task["taskId"] for task in run_json("export_rerun", "--failed-since", "1h", "--dry-run")["tasks"]} == tasks
+    assert run("export_rerun", "--failed-since", "0m") == "no tasks\n"
+    done = run_json("export_rerun", "--failed-since", "1h", "--reason", "database is back")["tasks"]
+    assert {task["taskId"]: task["state"] for task in done} == dict.fromkeys(tasks, "queued")
+    assert {history(task_id)["rerun"] for task_id in tasks} == {"ops: database is back"}
+    assert history(cancelled)["cancel"] == "ops: not wanted"
+    assert {pipeline.work(task_id).state for task_id in tasks} == {"succeeded"}
+
+
+def test_a_shard_is_read_again_from_its_first_row_in_smaller_pages(fail_task: Callable[[], str]) -> None:
+    task_id = fail_task()
+    run("export_rerun", task_id, "--shard", DAYS[0], "--page-size", "200")
+    kinds.FlakyOrders.reads.clear()
+    assert pipeline.work(task_id).state == "succeeded"
+    assert (DAYS[0], "", 200) in kinds.FlakyOrders.reads and (DAYS[1], "", 200) in kinds.FlakyOrders.reads
+    assert pipeline.read_file(task_id).count(b"\r\n") == 32
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--shard", "2026-01-01"), "shard is not a shard of this task"),
+        (("--page-size", "10"), "pageRows must be from 200 to 2000"),
+        (("--from-scratch", "--page-size", "500"), "fromScratch reads every shard in pages of the usual size"),
+        (("--reason", "x" * 201), "reason must have at most 200 printable characters"),
+        (("--reason", "two\nlines"), "reason must have at most 200 printable characters"),
+    ],
+)
+def test_a_rerun_that_makes_no_sense_is_refused_and_changes_nothing(
+    fail_task: Callable[[], str], options: tuple[str, ...], said: str
+) -> None:
+    task_id = fail_task()
+    before = run("export_show", task_id)
+    with pytest.raises(CommandError, match=said):
+        run("export_rerun", task_id, *options)
+    assert run("export_show", task_id) == before
 
 
 def test_only_a_failed_task_can_run_again(orders: OrdersDatabase) -> None:
@@ -179,6 +261,21 @@ def test_a_command_that_is_used_wrongly_exits_with_2() -> None:
     assert shell("export_show").returncode == 2
     assert shell("export_list", "--state", "lost").returncode == 2
     assert shell("demo", "--rows", "none").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("export_list", "--since", "soon"),
+        ("export_list", "--limit", "0"),
+        ("export_rerun",),
+        ("export_rerun", "exp_1", "--failed-since", "1h"),
+        ("export_top", "--every", "0"),
+    ],
+)
+def test_arguments_that_mean_nothing_are_refused(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(CommandError, match="argument"):
+        run(*arguments)
 
 
 def test_a_redis_that_is_away_exits_with_1_and_one_sentence() -> None:

@@ -2,13 +2,17 @@
 
 import datetime as dt
 import threading
+import time
+from collections.abc import Callable
 
 import pytest
+from redis import Redis
 
 from exports.contracts import CommittedSegment, Drift, ExportRequest, Format, Phase, Recount, Shard, State, Step
 from exports.state.keys import TaskRef
 from exports.state.replies import Claim, NoClaim
 from exports.state.store import Store, store
+from exports.state.watching import Match
 
 pytestmark = pytest.mark.usefixtures("redis_db")
 
@@ -268,11 +272,97 @@ def test_a_submit_repeated_after_a_lost_reply_is_still_new(state: Store) -> None
 def test_a_rerun_repeated_after_a_lost_reply_starts_one_epoch(state: Store) -> None:
     task = planned(state, shard("a"))
     state.fail(claim(state, task, Step.SHARD), "unclassified", retryable=False)
+    again = {"digest": DIGEST, "scratch": 0, "call": "one", "by": "", "page_rows": 0, "shards": ()}
     for _ in range(2):
-        assert state._run("rerun_task", task, digest=DIGEST, scratch=0, call="one") == ["ok"]
+        assert state._run("rerun_task", task, **again) == ["ok"]
     assert state.rerun(task, digest=DIGEST, from_scratch=False) == "refused"
     view = state.read(task.id)
     assert view is not None and view.epoch == 2
+
+
+@pytest.mark.parametrize("phase", [Phase.RENDER, Phase.UPLOAD])
+def test_a_rerun_of_a_shard_forgets_its_rows_alone_and_reads_before_it_renders(state: Store, phase: Phase) -> None:
+    task = planned(state, shard("a"), shard("b"))
+    for _ in range(2):
+        held = claim(state, task, Step.SHARD)
+        commit(state, held, old="", new="9", rows=10)
+        state.finish_shard(held, Recount(Drift.EXACT))
+    held = claim(state, task, Step.RENDER)
+    if phase is Phase.UPLOAD:
+        state.write_recipe(held, size=1, sha256="s", object_key="k", warnings=[])
+        held = claim(state, task, Step.UPLOAD)
+    state.fail(held, "store_unavailable", retryable=True)
+    assert state.rerun(task, digest=DIGEST, from_scratch=False, again=["a", "none"]) == "unknown"
+    assert state.rerun(task, digest=DIGEST, from_scratch=False, again=["a"], page_rows=500, by="olga: why") == "ok"
+    view = state.read(task.id)
+    assert view is not None and (view.phase, view.processed, view.total) == (Phase.FETCH, 10, 20)
+    assert [segment.shard_id for segment in state.segments(task.id)] == ["b"]
+    assert [(one.rows_written, one.page_rows, one.state) for one in state.shards(task.id)] == [
+        (0, 500, "pending"), (10, 2000, "done"),
+    ]  # fmt: skip
+    assert state.events(task.id)[-1].detail == "olga: why"
+    held = claim(state, task, Step.SHARD)
+    assert held.name == "a"
+    assert state.claim(task, Step.SHARD, worker="w", digest=DIGEST) == NoClaim("done")
+    commit(state, held, old="", new="9", rows=10)
+    assert state.finish_shard(held, Recount(Drift.EXACT)) == "last"
+    claim(state, task, Step.RENDER)
+
+
+def test_tasks_are_found_in_bounded_looks_without_a_gap_or_a_double(
+    state: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exports.state.watching._SCAN", 7)
+    names = [f"exp_{number:02}" for number in range(40)]
+    for name in names:
+        submit(state, ref(name, name, "ann" if int(name[-2:]) % 5 else "bob"))
+    found, behind = [], None
+    while page := state.find(State.QUEUED, Match(), limit=6, behind=behind):
+        found += [place.task_id for place in page]
+        behind = page[-1]
+    assert sorted(found) == names
+    assert len(state.find(State.QUEUED, Match(owner="bob"), limit=100)) == 8
+    assert [place.task_id for place in state.find(State.QUEUED, Match(text="P_07"), limit=1)] == ["exp_07"]
+    assert state.find(State.FAILED, Match(), limit=5) == []
+
+
+def test_minutes_are_counted_and_old_ones_are_forgotten(state: Store, redis_db: "Redis[bytes]") -> None:
+    held = claim(state, planned(state, shard("a")), Step.SHARD)
+    commit(state, held, old="", new="9", rows=10)
+    commit(state, held, old="", new="9", rows=10)
+    state.fail(held, "unclassified", retryable=False)
+    redis_db.hset("export:history", "1:rows", 5)
+    signs = state.signs()
+    assert signs.minutes[1] == {"rows": 5}
+    assert sum(counts.get("rows", 0) for minute, counts in signs.minutes.items() if minute > 1) == 10
+    assert sum(counts.get("failed", 0) for counts in signs.minutes.values()) == 1
+    state.forget_minutes(state.now_ms())
+    assert 1 not in state.signs().minutes and state.signs().minutes
+
+
+def test_only_what_brings_a_task_on_counts_as_progress(state: Store, redis_db: "Redis[bytes]") -> None:
+    held = claim(state, planned(state, shard("a")), Step.SHARD)
+
+    def moved(act: Callable[[], object]) -> bool:
+        redis_db.hset("export:task:exp_1", "progress_at", 1)
+        act()
+        return redis_db.hget("export:task:exp_1", "progress_at") != b"1"
+
+    assert not moved(lambda: state.renew(held))
+    assert not moved(lambda: state.retry(held, "database_timeout"))
+    held = claim_soon(state)
+    assert moved(lambda: commit(state, held, old="", new="9", rows=10))
+    assert not moved(lambda: commit(state, held, old="", new="9", rows=10))
+    assert moved(lambda: state.finish_shard(held, Recount(Drift.EXACT)))
+    held = claim(state, ref(), Step.RENDER)
+    assert moved(lambda: state.write_recipe(held, size=1, sha256="s", object_key="k", warnings=[]))
+
+
+def claim_soon(state: Store) -> Claim:
+    """The shard once its pause is over."""
+    while not isinstance(found := state.claim(ref(), Step.SHARD, worker="host:w", digest=DIGEST), Claim):
+        time.sleep(found.wait_ms / 1000)
+    return found
 
 
 def test_a_damaged_shard_starts_again_and_the_third_time_fails(state: Store) -> None:

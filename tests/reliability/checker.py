@@ -35,7 +35,9 @@ _AFTER: dict[str, set[str]] = {
     "cancelled": set(),
 }
 """State events, and what may follow each."""
-_SHARED = re.compile(r"export:(identity|workers|metrics|cleanup|notify|lost|sweep-lock|index:.+|request:[0-9a-f]{64})")
+_SHARED = re.compile(
+    r"export:(identity|workers|metrics|history|cleanup|notify|lost|sweep-lock|index:.+|request:[0-9a-f]{64})"
+)
 _OF_TASK = re.compile(r"export:(task|plan|shards|segments|pending|done|parts|events|running):(.+)")
 _GONE_AT_THE_END = {"plan", "pending", "segments", "done", "parts", "running"}
 
@@ -242,7 +244,7 @@ def _one_expiry(world: World, view: TaskView) -> Iterator[str]:
 def _keys_of(world: World, view: TaskView) -> dict[str, str]:
     """Name → key, those of the task that exist."""
     names = keys.names(ref_of(view.task_id, view.request))
-    shared = ("leases", "metrics", "cleanup", "notify", "lost")
+    shared = ("leases", "metrics", "history", "cleanup", "notify", "lost")
     own = {
         name: key
         for name, key in names.items()

@@ -54,6 +54,7 @@ class Command(BaseCommand):
 
 def _export(options: run.Options, screen: Screen, *, as_json: bool) -> None:
     with run.started(options, screen) as running:
+        _say_ops_page(running, screen)
         result = run.export(running, options, screen)
     if as_json:
         _tell(result.as_dict())
@@ -67,7 +68,16 @@ def _export(options: run.Options, screen: Screen, *, as_json: bool) -> None:
 def _serve(options: run.Options, screen: Screen, *, as_json: bool) -> None:
     with run.started(options, screen) as running:
         if as_json:
-            _tell({"url": running.url, "data": str(running.place.root), "environment": running.environment_file})
+            operator, password = running.ops_login
+            _tell(
+                {
+                    "url": running.url,
+                    "data": str(running.place.root),
+                    "environment": running.environment_file,
+                    "operator": operator,
+                    "password": password,
+                }
+            )
         else:
             _say_what_to_open(running, screen)
         run.serve(running)
@@ -81,7 +91,13 @@ def _say_what_to_open(running: run.Running, screen: Screen) -> None:
     screen.line(f"metrics      {running.url}/metrics")
     screen.line(f"submit       curl -H 'Content-Type: application/json' -d '{body}' {running.url}/api/orders/export")
     screen.line(f"commands     . {running.environment_file} && {sys.executable} manage.py export_list")
+    _say_ops_page(running, screen)
     screen.line("Ctrl-C stops everything.")
+
+
+def _say_ops_page(running: run.Running, screen: Screen) -> None:
+    name, password = running.ops_login
+    screen.line(f"ops page     {running.url}/ops/   user {name}, password {password}")
 
 
 def _tell(result: dict[str, Any]) -> None:

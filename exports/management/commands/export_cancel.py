@@ -1,5 +1,6 @@
 """`manage.py export_cancel TASK`: end a task that has not succeeded."""
 
+from argparse import ArgumentParser
 from typing import Any
 
 from exports import service
@@ -11,9 +12,13 @@ from exports.management.base import OPERATOR, Answer, TaskCommand, note
 class Command(TaskCommand):
     help = "Cancels a task within ten seconds and frees its disk space. A failed task is given up."
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--reason", default="", help="why; kept in the task's history")
+
     def answer(self, given: dict[str, Any]) -> Answer:
-        task = given["task"]
-        view = service.cancel(task, principal=OPERATOR)
+        task, reason = given["task"], given["reason"]
+        view = service.cancel(task, principal=OPERATOR, reason=reason)
         note("cancel", task_id=task, trace_id=view.trace_id, result=view.state)
         done = view.state is State.CANCELLED
         line = (

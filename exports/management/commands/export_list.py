@@ -1,36 +1,41 @@
-"""`manage.py export_list`: tasks of all owners, the newest first."""
+"""`manage.py export_list`: tasks of all owners, failed ones first."""
 
 from argparse import ArgumentParser
 from typing import Any
 
-from exports import service
-from exports.contracts import State
-from exports.management import shapes
+from exports.contracts import Format, State
+from exports.management import arguments, shapes
 from exports.management.base import Answer, ExportCommand
-
-
-def _limit(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 1000:
-        raise ValueError
-    return number
+from exports.messages import CAUSES
+from exports.operations import listing
 
 
 class Command(ExportCommand):
-    help = "Lists tasks of all owners, the newest first."
+    help = "Lists tasks of all owners: failed, running, queued, succeeded, cancelled; the latest of each first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--state", type=State, choices=list(State), help="only tasks in this state")
-        parser.add_argument("--stalled", action="store_true", help="only running tasks without progress")
-        parser.add_argument("--limit", type=_limit, default=50, help="at most so many, 1 to 1000 (50)")
+        parser.add_argument("--stalled", action="store_true", help="only running tasks that make no progress")
+        parser.add_argument("--owner", default="", help="only tasks of this owner")
+        parser.add_argument("--format", type=Format, choices=list(Format), help="only files of this form")
+        parser.add_argument("--code", default="", choices=list(CAUSES), help="only tasks that failed with this code")
+        parser.add_argument("--since", type=arguments.age, help="in their state for at most so long: 90m, 2h, 3d")
+        parser.add_argument("--search", default="", help="a part of taskId, requestId or traceId")
+        parser.add_argument(
+            "--limit", type=arguments.number(1, 1000), default=50, help="at most so many, 1 to 1000 (50)"
+        )
 
     def answer(self, given: dict[str, Any]) -> Answer:
-        stalled, limit = given["stalled"], given["limit"]
-        state = State.RUNNING if stalled else given["state"]
-        wanted = [state] if state else list(State)
-        found = [view for one in wanted for view in service.list_all(state=one, limit=limit)]
-        found = [view for view in found if not stalled or service.is_stalled(view)]
-        newest = sorted(found, key=lambda view: view.task_id, reverse=True)[:limit]
-        lines = [shapes.task_line(view) for view in newest] or ["no tasks"]
-        return Answer(lines, {"tasks": [shapes.task_data(view) for view in newest]})
+        wanted = listing.Wanted(
+            state=given["state"],
+            stalled=given["stalled"],
+            owner=given["owner"],
+            format=given["format"],
+            code=given["code"],
+            text=given["search"],
+            changed_within=given["since"],
+        )
+        found = listing.find(wanted, limit=given["limit"])
+        lines = [shapes.task_line(view) for view in found.tasks] or ["no tasks"]
+        return Answer(lines, {"tasks": [shapes.task_data(view) for view in found.tasks], "more": bool(found.more)})

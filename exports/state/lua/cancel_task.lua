@@ -1,6 +1,8 @@
 #!lua flags=allow-oom
 -- Accept a cancel. From here no claim succeeds; without a live lease the task ends at once.
 -- State: queued | running | failed -> cancelled, or running with a cancel on its way. Cost: O(leases of the task).
+-- ARGV
+--   by        text    who asked, and why
 -- USES
 --   endings
 -- REPLY
@@ -14,9 +16,8 @@ if not state then return {'gone'} end
 if state == 'cancelled' then return {'already'} end
 if state == 'succeeded' then return {'refused'} end
 local now = now_ms()
+local asked_before = cancel_requested() ~= ''
+if not asked_before then note(now, 'cancel', A.by) end
 if live_leases(now) == 0 then return {end_task('cancelled', now, '')} end
-if cancel_requested() == '' then
-  redis.call('HSET', K.task, 'cancel_requested_at', int(now))
-  note(now, 'cancel', '')
-end
+if not asked_before then redis.call('HSET', K.task, 'cancel_requested_at', int(now)) end
 return {'accepted'}

@@ -20,6 +20,7 @@
 --   records
 --   leases
 --   progress
+--   minutes
 -- REPLY
 --   ok        committed, also when it was before
 --   stop      committed; the task is being cancelled: release
@@ -36,6 +37,7 @@ if r.cursor ~= A.cursor then
   write_record(A.step, r)
   redis.call('HSET', K.segments, A.segment, table.concat({l.fence, A.length, A.crc, A.pages, A.seg_rows, A.step}, '|'))
   redis.call('HINCRBY', K.metrics, 'rows', A.rows)
+  count_minute(now, 'rows', A.rows)
   progressed(now, A.rows)
 end
 l.begun = '1'

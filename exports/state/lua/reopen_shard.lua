@@ -8,6 +8,7 @@
 --   shards*   text    ids of the shards
 -- USES
 --   endings
+--   reopening
 -- REPLY
 --   ok         reopened
 --   failed     the task has failed
@@ -22,20 +23,7 @@ if count >= tonumber(A.limit) then
   redis.call('HSET', K.task, 'error_shard', A.shards[1] or '')
   return {word}
 end
-local reopened = {}
-for _, shard in ipairs(A.shards) do
-  local r = read_record(shard)
-  r.rows, r.pages, r.drift, r.cursor = 0, 0, '', ''
-  write_record(shard, r)
-  redis.call('SREM', K.done, shard)
-  redis.call('ZADD', K.pending, 0, shard)
-  reopened[shard] = true
-end
-local segments = redis.call('HGETALL', K.segments)
-for i = 1, #segments, 2 do
-  local shard = string.match(segments[i + 1], '^%d+|%d+|%d+|%d+|%d+|(.*)$')
-  if reopened[shard] then redis.call('HDEL', K.segments, segments[i]) end
-end
+reopen(A.shards)
 drop_lease(A.step)
 if #A.shards == 0 then redis.call('ZADD', K.pending, 0, 'render') end
 redis.call('HSET', K.task, 'phase', #A.shards == 0 and 'render' or 'fetch')

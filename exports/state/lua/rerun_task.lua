@@ -1,17 +1,22 @@
 #!lua
--- Queue a failed task again: from its cursors, or from scratch.
+-- Queue a failed task again: from its cursors, without some shards' rows, or from scratch.
 -- State: failed -> queued, epoch + 1. Cost: O(shards).
 -- ARGV
 --   digest     text    today's specification of this task
 --   scratch    0 or 1  1: forget plan, cursors and segments
 --   call       text    id of this call, fresh for each
+--   by         text    who asked, and why
+--   page_rows  rows    of a page from now on, in shards that are not done; 0: as they are
+--   shards*    text    ids of shards to read again from their first row
 -- USES
 --   endings
+--   reopening
 -- REPLY
 --   ok        queued, also when this call had queued it before
 --   refused   the task has not failed
 --   foreign   the specification has changed: only from scratch
 --   lost      a key of the task is gone: only from scratch
+--   unknown   one of the shards is not the task's
 --   gone      there is no such task
 local function forget_plan()
   redis.call('DEL', K.plan, K.shards, K.pending, K.segments, K.done, K.parts)
@@ -21,14 +26,26 @@ local function forget_plan()
   redis.call('ZADD', K.pending, 0, 'plan')
 end
 
+local function page_rows_of(r)
+  return A.page_rows ~= '0' and r.drift == '' and tonumber(A.page_rows) or r.page_rows
+end
+
 local function forget_attempts()
   local all = redis.call('HGETALL', K.shards)
   for i = 1, #all, 2 do
     local r = parse_record(all[i + 1])
-    r.attempts, r.recoveries, r.seen = 0, 0, r.rows
+    r.attempts, r.recoveries, r.seen, r.page_rows = 0, 0, r.rows, page_rows_of(r)
     write_record(all[i], r)
   end
   for _, step in ipairs(redis.call('ZRANGE', K.pending, 0, -1)) do redis.call('ZADD', K.pending, 0, step) end
+end
+
+-- Without all rows there is nothing to put together yet.
+local function read_again(shards)
+  if #shards == 0 then return end
+  reopen(shards)
+  redis.call('ZREM', K.pending, 'render', 'upload')
+  redis.call('HSET', K.task, 'phase', 'fetch')
 end
 
 -- Whether every key that the cursors stand in is still there.
@@ -46,8 +63,16 @@ if A.scratch == '0' and planned then
   if t[3] ~= A.digest then return {'foreign'} end
   if not complete(number_of(t[4])) then return {'lost'} end
 end
+for _, shard in ipairs(A.shards) do
+  if redis.call('HEXISTS', K.shards, shard) == 0 then return {'unknown', shard} end
+end
 local now = now_ms()
-if A.scratch == '1' then forget_plan() else forget_attempts() end
+if A.scratch == '1' then
+  forget_plan()
+else
+  read_again(A.shards)
+  forget_attempts()
+end
 for _, key in ipairs({K.task, K.plan, K.shards, K.pending, K.segments, K.done, K.parts, K.events, K.audit, K.callbacks,
   K.attempts, K.request}) do
   redis.call('PERSIST', key)
@@ -62,5 +87,5 @@ redis.call('ZREM', K.notify, A.id)
 enter('queued', now)
 local phase = redis.call('HGET', K.task, 'phase')
 propose(phase == '' and 'plan' or phase == 'fetch' and 'shard' or phase, now)
-note(now, 'rerun', A.scratch == '1' and 'from scratch' or '')
+note(now, 'rerun', (A.scratch == '1' and 'from scratch ' or '') .. A.by)
 return {'ok'}

@@ -20,6 +20,7 @@
 -- USES
 --   time
 --   events
+--   minutes
 -- REPLY
 --   created      the task is new
 --   known        <task id>|<fingerprint> of the task that has this requestId
@@ -42,5 +43,6 @@ redis.call('ZADD', K.index_owner, int(now), A.id)
 redis.call('ZADD', K.index_queued, int(now), A.id)
 redis.call('ZADD', K.owner_queued, int(now), A.id)
 redis.call('HINCRBY', K.metrics, 'state:queued', 1)
+count_minute(now, 'queued', 1)
 note(now, 'queued', '')
 return {'created'}

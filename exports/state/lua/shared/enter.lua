@@ -11,6 +11,8 @@
 --   owner_running    zset    same
 -- ARGV
 --   id        text    task id
+-- USES
+--   minutes
 local function enter(state, now)
   for _, name in ipairs({'queued', 'running', 'succeeded', 'failed', 'cancelled'}) do
     if name ~= state then redis.call('ZREM', K['index_' .. name], A.id) end
@@ -21,5 +23,6 @@ local function enter(state, now)
   local of_owner = state == 'queued' and K.owner_queued or state == 'running' and K.owner_running
   if of_owner then redis.call('ZADD', of_owner, int(now), A.id) end
   redis.call('HINCRBY', K.metrics, 'state:' .. state, 1)
+  count_minute(now, state, 1)
   redis.call('HSET', K.task, 'state', state)
 end

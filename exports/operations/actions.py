@@ -1,0 +1,116 @@
+"""What an operator does to tasks: first what would happen, then that, to up to a hundred at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from exports import service
+from exports.contracts import Principal, State, TaskView
+from exports.errors import ExportError, FieldInvalid, StateConflict, StateUnavailable
+from exports.pipeline.specification import specify
+from exports.state.store import store
+
+MOST = 100
+"""Tasks that one action changes at most."""
+
+
+class Action(StrEnum):
+    RERUN = "rerun"
+    SCRATCH = "rerun-from-scratch"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to do, and why. again, page_rows: of a rerun, see `service.rerun`."""
+
+    action: Action
+    reason: str = ""
+    again: Sequence[str] = ()
+    page_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What an order would do to a task. refusal: why it would do nothing.
+
+    shards, rows: to read. None: known only after planning. kept: rows that are not read again.
+    """
+
+    task: TaskView
+    refusal: StateConflict | None
+    shards: int | None = 0
+    rows: int | None = 0
+    kept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of an order. task: as it is now; None when it was refused."""
+
+    task_id: str
+    task: TaskView | None
+    refusal: ExportError | None
+
+
+def preview(order: Order, task_ids: Sequence[str], *, principal: Principal) -> list[Effect]:
+    """What would happen; changes nothing. Raises: as `service.read_task`, FieldInvalid for too many tasks."""
+    _check_count(task_ids)
+    return [_effect(order, service.read_task(task_id, principal=principal)) for task_id in task_ids]
+
+
+def carry_out(order: Order, task_ids: Sequence[str], *, principal: Principal) -> list[Outcome]:
+    """Do it to each task; one that refuses does not keep the others. Raises: StateUnavailable, FieldInvalid."""
+    _check_count(task_ids)
+    return [_carry_out(order, task_id, principal) for task_id in task_ids]
+
+
+def _check_count(task_ids: Sequence[str]) -> None:
+    if len(task_ids) > MOST:
+        raise FieldInvalid("tasks", f"must be at most {MOST}")
+
+
+def _effect(order: Order, view: TaskView) -> Effect:
+    if order.action is Action.CANCEL:
+        refused = view.state is State.SUCCEEDED
+        return Effect(view, StateConflict("cannot_cancel", view.state) if refused else None)
+    if view.state is not State.FAILED:
+        return Effect(view, StateConflict("cannot_rerun", view.state))
+    if order.action is Action.SCRATCH or view.phase is None:
+        return Effect(view, None, shards=None, rows=None)
+    if store().planned_as(view.task_id) != specify(view.request).digest():
+        return Effect(view, StateConflict("specification_changed", view.state))
+    return _rerun_effect(order, view)
+
+
+def _rerun_effect(order: Order, view: TaskView) -> Effect:
+    shards = store().shards(view.task_id)
+    again = [shard for shard in shards if shard.shard_id in order.again]
+    if len(again) < len(set(order.again)):
+        raise FieldInvalid("shard", "is not a shard of this task")
+    open_ = [shard for shard in shards if shard.state != "done" and shard not in again]
+    missing = sum(max(0, shard.planned - shard.rows_written) for shard in open_) + sum(shard.planned for shard in again)
+    kept = sum(shard.rows_written for shard in shards if shard not in again)
+    return Effect(view, None, shards=len(open_) + len(again), rows=missing, kept=kept)
+
+
+def _carry_out(order: Order, task_id: str, principal: Principal) -> Outcome:
+    try:
+        return Outcome(task_id, _do(order, task_id, principal), None)
+    except StateUnavailable:
+        raise
+    except ExportError as error:
+        return Outcome(task_id, None, error)
+
+
+def _do(order: Order, task_id: str, principal: Principal) -> TaskView:
+    if order.action is Action.CANCEL:
+        return service.cancel(task_id, principal=principal, reason=order.reason)
+    return service.rerun(
+        task_id,
+        principal=principal,
+        from_scratch=order.action is Action.SCRATCH,
+        again=order.again,
+        page_rows=order.page_rows,
+        reason=order.reason,
+    )
