@@ -7,6 +7,7 @@ FORMAT ?= csv
 DATABASE ?= sqlite
 STORAGE ?= folder
 PYTEST ?=
+TESTERS ?= 3
 KIND ?= exports.kinds.orders.OrdersKind
 ROUNDS ?= 3
 MUTANTS ?=
@@ -27,7 +28,7 @@ demo: $(VENV)/demo.stamp  ## start everything on this machine and export ROWS or
 	$(BIN)/python manage.py demo --rows $(ROWS) --format $(FORMAT) --database $(DATABASE) --storage $(STORAGE)
 
 test: check  ## the checks and all tests; PYTEST="-k cancel" passes options on
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal $(PYTEST)
 
 check: $(VENV)/dev.stamp  ## linters, types and layers, in seconds
 	$(BIN)/ruff check .

@@ -269,7 +269,7 @@ def without_marks(text: str) -> str:
 
 
 def with_plain_lines(text: str) -> str:
-    text = re.sub(r"\r\n?", "\n", text)
+    text = re.sub(r"\r\n|\n\r|\r", "\n", text)
     return text.replace("\t", "") if "\n" in text else text
 
 
