@@ -1,6 +1,7 @@
 """Real processes over a PostgreSQL database whose role may only SELECT."""
 
 import datetime as dt
+import uuid
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -24,15 +25,18 @@ Open = Callable[..., Site]
 @pytest.fixture(scope="session")
 def orders_url(postgres: services.Postgres) -> str:
     """6,000 orders over six business days from 2026-09-01; the role of this URL has no right but SELECT."""
-    postgres.execute("CREATE DATABASE acceptance")
-    with psycopg.connect(postgres.dsn("acceptance"), autocommit=True) as connection:
+    name = (
+        f"acceptance_{uuid.uuid4().hex[:8]}"  # modules of other folders import this fixture, and get one of their own
+    )
+    postgres.execute(f"CREATE DATABASE {name}")
+    with psycopg.connect(postgres.dsn(name), autocommit=True) as connection:
         for statement in sample.statements("postgresql"):
             connection.execute(statement)
         rows = sample.generate(ROWS, seed=1, days=DAYS, first_day=FIRST)
         sample.insert(connection.cursor(), rows, vendor="postgresql")
-        connection.execute("CREATE ROLE acceptance_reader LOGIN")
-        connection.execute("GRANT SELECT ON orders TO acceptance_reader")
-    return f"postgres://acceptance_reader@{postgres.host}:{postgres.port}/acceptance"
+        connection.execute(f"CREATE ROLE {name}_reader LOGIN")
+        connection.execute(f"GRANT SELECT ON orders TO {name}_reader")
+    return f"postgres://{name}_reader@{postgres.host}:{postgres.port}/{name}"
 
 
 @pytest.fixture

@@ -35,13 +35,20 @@ def sweep_kills(world: World, journey: Journey, output: Format, sample: Sample, 
     sweeping.report(f"kill -9, {journey.name}, {output}, {sample}", sweeping.over(world, points, look, valkey=valkey))
 
 
-@pytest.mark.parametrize("name", JOURNEYS)
+SLOW = {"rerun from scratch"}
+"""What `make test` has no time for: each of its lines is one of another way too."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak) if name in SLOW else name for name in JOURNEYS]
+)
 def test_a_kill_before_any_line_changes_nothing_in_the_file(
     world: World, every: Sample, valkey: services.Valkey, name: str
 ) -> None:
     sweep_kills(world, JOURNEYS[name], Format.CSV, every, valkey)
 
 
+@pytest.mark.soak
 def test_a_kill_before_any_line_changes_nothing_in_a_workbook(
     world: World, every: Sample, valkey: services.Valkey
 ) -> None:
