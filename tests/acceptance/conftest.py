@@ -1,8 +1,8 @@
 """Real processes over a PostgreSQL database whose role may only SELECT."""
 
 import datetime as dt
-import uuid
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
