@@ -2,7 +2,6 @@
 
 import datetime as dt
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,18 +24,19 @@ Open = Callable[..., Site]
 @pytest.fixture(scope="session")
 def orders_url(postgres: services.Postgres) -> str:
     """6,000 orders over six business days from 2026-09-01; the role of this URL has no right but SELECT."""
-    name = (
-        f"acceptance_{uuid.uuid4().hex[:8]}"  # modules of other folders import this fixture, and get one of their own
-    )
-    postgres.execute(f"CREATE DATABASE {name}")
-    with psycopg.connect(postgres.dsn(name), autocommit=True) as connection:
+    url = f"postgres://acceptance_reader@{postgres.host}:{postgres.port}/acceptance"
+    with psycopg.connect(postgres.dsn("postgres"), autocommit=True) as connection:
+        if connection.execute("SELECT FROM pg_database WHERE datname = 'acceptance'").fetchone() is not None:
+            return url  # other folders import this fixture too, each as one of its own
+    postgres.execute("CREATE DATABASE acceptance")
+    with psycopg.connect(postgres.dsn("acceptance"), autocommit=True) as connection:
         for statement in sample.statements("postgresql"):
             connection.execute(statement)
         rows = sample.generate(ROWS, seed=1, days=DAYS, first_day=FIRST)
         sample.insert(connection.cursor(), rows, vendor="postgresql")
-        connection.execute(f"CREATE ROLE {name}_reader LOGIN")
-        connection.execute(f"GRANT SELECT ON orders TO {name}_reader")
-    return f"postgres://{name}_reader@{postgres.host}:{postgres.port}/{name}"
+        connection.execute("CREATE ROLE acceptance_reader LOGIN")
+        connection.execute("GRANT SELECT ON orders TO acceptance_reader")
+    return url
 
 
 @pytest.fixture

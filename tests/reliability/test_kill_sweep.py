@@ -35,7 +35,7 @@ def sweep_kills(world: World, journey: Journey, output: Format, sample: Sample, 
     sweeping.report(f"kill -9, {journey.name}, {output}, {sample}", sweeping.over(world, points, look, valkey=valkey))
 
 
-SLOW = {"rerun from scratch"}
+SLOW = {"rerun from scratch", "take over"}
 """What `make test` has no time for: each of its lines is one of another way too."""
 
 
