@@ -26,7 +26,8 @@ ExportError
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from exports.contracts import Deletion, State, TaskView
+from exports.contracts import State
+from exports.views import Deletion, TaskView
 
 
 class ExportError(Exception):

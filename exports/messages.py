@@ -10,7 +10,8 @@ from enum import StrEnum
 
 from django.utils.translation.trans_real import parse_accept_lang_header
 
-from exports.contracts import Failure, Phase
+from exports.contracts import Phase
+from exports.views import Failure
 
 
 class Language(StrEnum):

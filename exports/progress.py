@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from exports.contracts import Phase, State, TaskView
+from exports.contracts import Phase, State
+from exports.views import TaskView
 
 _TAIL = {Phase.FETCH: 0.05, Phase.RENDER: 0.05, Phase.UPLOAD: 0.03}
 """What render and upload still take, as a part of the time that the rows take."""

@@ -6,8 +6,9 @@ import uuid
 from collections.abc import Callable
 
 from exports import service
-from exports.contracts import ExportRequest, Format, Principal, Right, TaskView
+from exports.contracts import ExportRequest, Format, Principal, Right
 from exports.pipeline import plan, render, shard, sweep, upload
+from exports.views import TaskView
 
 ANN = Principal("ann", frozenset({Right.SUBMIT, Right.VIEW}))
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from config.faults.window import Window
 from config.faults.workers import Workers
 from exports import service
-from exports.contracts import ExportRequest, Format, Phase, Principal, Right, State, TaskView
+from exports.contracts import ExportRequest, Format, Phase, Principal, Right, State
 from exports.errors import ExportError
 from exports.operations import listing
 from exports.operations.listing import Wanted
+from exports.views import TaskView
 
 LIMIT_S = 60.0
 """Longest time that any task of a trial may take; with faults, most of it are leases that run out."""

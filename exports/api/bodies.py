@@ -10,6 +10,7 @@ from rest_framework import serializers
 from exports import messages
 from exports.contracts import Format, State
 from exports.errors import FieldInvalid
+from exports.service import REASON_MAX
 
 TASK_ID = re.compile(r"exp_[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
 """`exp_` and a ULID in Crockford's base 32."""
@@ -18,7 +19,6 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _MOMENT = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]{1,6})?Z", re.ASCII)
 _FIRST_DAY = dt.date(1970, 1, 1)
 _LAST_DAY = dt.date(9998, 12, 31)
-_REASON_MAX = 200
 _MISSING: dict[str, Any] = {"required": messages.REQUIRED, "null": messages.REQUIRED}
 
 
@@ -183,7 +183,7 @@ class ReasonField(_Field):
     """At most 200 printable characters."""
 
     def to_internal_value(self, data: object) -> str:
-        if not isinstance(data, str) or len(data) > _REASON_MAX or not data.isprintable():
+        if not isinstance(data, str) or len(data) > REASON_MAX or not data.isprintable():
             _refuse(messages.NOT_A_REASON)
         return data
 

@@ -11,7 +11,6 @@ from rest_framework import exceptions
 
 from exports.api.representation import represent
 from exports.api.slots import Busy
-from exports.contracts import TaskView
 from exports.errors import (
     FieldInvalid,
     LimitReached,
@@ -22,6 +21,7 @@ from exports.errors import (
 )
 from exports.messages import PROBLEMS, Language, choose_language, reason_text
 from exports.telemetry.logs import events
+from exports.views import TaskView
 
 CONTENT_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5

@@ -3,9 +3,10 @@
 import datetime as dt
 
 from exports import service
-from exports.contracts import Failure, Recount, State, TaskView
+from exports.contracts import Recount, State
 from exports.messages import Language, failure_sentence
 from exports.progress import outlook
+from exports.views import Failure, TaskView
 
 
 def represent(view: TaskView, *, language: Language, download_url: str | None) -> dict[str, object]:

@@ -15,8 +15,8 @@ from rest_framework.request import Request
 
 from exports.api import slots
 from exports.conf import conf
-from exports.contracts import TaskView
 from exports.errors import RequestRefused, StateUnavailable
+from exports.views import TaskView
 
 _LOOK_EVERY_S = 0.5
 _HEARTBEAT_S = 15

@@ -20,10 +20,11 @@ from exports.api import audit, base, bodies, links, shapes, stream, waiting
 from exports.api.base import ApiView, language_of, principal_of
 from exports.api.rendering import json_response, to_json
 from exports.api.representation import represent, to_millisecond
-from exports.contracts import ExportRequest, Right, State, TaskView
+from exports.contracts import ExportRequest, Right, State
 from exports.errors import TaskUnknown
 from exports.progress import outlook
 from exports.telemetry.trace import parse_traceparent
+from exports.views import TaskView
 
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key", str, OpenApiParameter.HEADER, description="Stands in for a missing requestId."

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from exports import service
 from exports.api import slots
 from exports.api.base import principal_of
-from exports.contracts import TaskView
+from exports.views import TaskView
 
 LONGEST_S = 10
 _WAIT = re.compile(r'wait\s*=\s*"?([0-9]{1,9})"?', re.ASCII | re.IGNORECASE)

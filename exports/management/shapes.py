@@ -3,8 +3,9 @@
 import datetime as dt
 from typing import Any
 
-from exports.contracts import AuditEntry, Drift, Event, ShardView, TaskView
+from exports.contracts import Drift
 from exports.messages import Language, failure_sentence
+from exports.views import AuditEntry, Event, ShardView, TaskView
 
 
 def task_data(view: TaskView) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from exports import service
-from exports.contracts import Principal, State, TaskView
+from exports.contracts import Principal, State
 from exports.errors import ExportError, FieldInvalid, StateConflict, StateUnavailable
 from exports.pipeline.specification import specify
 from exports.state.store import store
+from exports.views import TaskView
 
 MOST = 100
 """Tasks that one action changes at most."""

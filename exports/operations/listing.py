@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from exports.contracts import Format, State, TaskView
+from exports.contracts import Format, State
 from exports.errors import FieldInvalid
 from exports.operations.overview import stalled_ms
 from exports.state.store import store
 from exports.state.watching import Match, Place
+from exports.views import TaskView
 
 _ORDER = (State.FAILED, State.RUNNING, State.QUEUED, State.SUCCEEDED, State.CANCELLED)
 _PLACE = re.compile(r"([a-z]+)\.(\d+)\.(\w+)", re.ASCII)

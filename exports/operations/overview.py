@@ -5,15 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from exports.conf import conf
-from exports.contracts import State, Step, TaskView
+from exports.contracts import State, Step
 from exports.pipeline import hints
+from exports.state.replies import moment
 from exports.state.store import store
 from exports.state.watching import Match, Signs
+from exports.views import TaskView
 
 _SHOWN = 10
 _LOOKED_AT = 200
 """Running tasks whose leases are read to tell what workers do, and stalled ones that are counted."""
-_SILENT_MS = 15_000
 _MINUTES = 240
 
 
@@ -70,7 +71,7 @@ def overview() -> Overview:
     views = store().read_all([*running[:_SHOWN], *failed])
     oldest = signs.oldest_queued_ms
     return Overview(
-        at=_moment(signs.now_ms),
+        at=moment(signs.now_ms),
         states=dict(signs.states),
         stalled=len(store().find(State.RUNNING, Match(quiet_ms=stalled_ms()), limit=_LOOKED_AT)),
         rows_per_second=_rows_per_second(signs),
@@ -100,8 +101,7 @@ def _workers(signs: Signs, running: Sequence[str]) -> list[WorkerView]:
             doing.setdefault(lease.worker, []).append((task_id, lease.step))
     alive = [
         WorkerView(name, group, busy, tuple(sorted(doing.get(name, []))))
-        for name, (group, busy, at_ms) in signs.workers.items()
-        if signs.now_ms - at_ms <= _SILENT_MS
+        for name, (group, busy) in signs.workers.items()
     ]
     return sorted(alive, key=lambda worker: (worker.group, worker.name))
 
@@ -116,8 +116,4 @@ def _minutes(signs: Signs) -> list[Minute]:
 
 def _minute(at: int, counts: Mapping[str, int]) -> Minute:
     ended = {state: counts[state] for state in State if state.ended and state in counts}
-    return Minute(_moment(at * 60_000), counts.get("rows", 0), ended)
-
-
-def _moment(milliseconds: int) -> dt.datetime:
-    return dt.datetime.fromtimestamp(milliseconds / 1000, tz=dt.UTC)
+    return Minute(moment(at * 60_000), counts.get("rows", 0), ended)

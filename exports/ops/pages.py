@@ -13,7 +13,7 @@ from django.utils.http import content_disposition_header
 import exports
 from exports import service
 from exports.conf import conf
-from exports.contracts import Drift, Principal, Right, State, TaskView
+from exports.contracts import Drift, Principal, Right, State
 from exports.operations import listing, overview
 from exports.operations.actions import Action
 from exports.ops import audit, rows
@@ -21,6 +21,7 @@ from exports.ops.forms import FilterForm
 from exports.ops.language import language_in_use
 from exports.ops.page import Page, say
 from exports.ops.texts import STATES, STEPS
+from exports.views import TaskView
 
 _PAGE = 50
 _ACTIONS = {

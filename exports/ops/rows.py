@@ -7,12 +7,13 @@ from zoneinfo import ZoneInfo
 
 from exports import service
 from exports.conf import conf
-from exports.contracts import AuditEntry, Drift, Event, Failure, Phase, ShardView, State, Step, StepView, TaskView
+from exports.contracts import Drift, Phase, State, Step
 from exports.messages import CAUSES, PHASES, PLANNING, failure_sentence
 from exports.operations.overview import Minute
 from exports.ops.language import language_in_use
 from exports.ops.page import say
 from exports.ops.texts import EVENTS, REMEDIES, STATES, STEPS
+from exports.views import AuditEntry, Event, Failure, ShardView, StepView, TaskView
 
 
 def moment(time: dt.datetime | None) -> str:

@@ -10,11 +10,12 @@ from contextlib import suppress
 
 from exports import kinds, storage
 from exports.conf import conf
-from exports.contracts import ExportRequest, State, Step, TaskView
+from exports.contracts import ExportRequest, State, Step
 from exports.errors import SettingInvalid, StateUnavailable, StepFailed
 from exports.pipeline import hints, outbox
 from exports.state.store import store
 from exports.telemetry import logs
+from exports.views import TaskView
 
 _events = logs.events(__name__)
 

@@ -9,11 +9,11 @@ import datetime as dt
 
 from exports.callbacks import CallbackEvent, CallbackKey, Outcome
 from exports.conf import conf
-from exports.contracts import TaskView
 from exports.errors import FieldInvalid
 from exports.pipeline import hints
 from exports.state.store import store
 from exports.telemetry import logs
+from exports.views import TaskView
 from exports.webhooks import delivery, payload
 from exports.webhooks.endpoints import Endpoint, endpoints
 

@@ -12,11 +12,11 @@ from ulid import ULID
 
 from exports import storage
 from exports.conf import conf
-from exports.contracts import TaskView
 from exports.pipeline import endings, identity, sweep
 from exports.state.keys import ref_of
 from exports.state.store import store
 from exports.telemetry import logs
+from exports.views import TaskView
 
 _events = logs.events(__name__)
 _DAY_S = 86_400

@@ -12,13 +12,14 @@ from contextlib import contextmanager, suppress
 from exports import storage
 from exports.callbacks import CallbackEvent
 from exports.conf import conf
-from exports.contracts import Phase, State, Step, TaskView
+from exports.contracts import Phase, State, Step
 from exports.errors import SettingInvalid, StepFailed, StoreUnavailable
 from exports.pipeline import endings, hints, identity, manifest, outbox, workers
 from exports.state.keys import TaskRef, ref_of
 from exports.state.replies import Lease
 from exports.state.store import store
 from exports.telemetry import logs
+from exports.views import TaskView
 
 _events = logs.events(__name__)
 _HOUR_MS = 3_600_000

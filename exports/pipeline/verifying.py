@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exports import kinds, storage
-from exports.contracts import Drift, Snapshot, TaskView
+from exports.contracts import Drift, Snapshot
 from exports.errors import StepBroken
 from exports.pipeline import manifest
 from exports.pipeline.manifest import Manifest, ShardEntry
 from exports.storage.digest import digests
+from exports.views import TaskView
 
 
 @dataclass(frozen=True, slots=True)

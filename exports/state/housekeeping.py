@@ -112,18 +112,14 @@ class Housekeeping(Connection):
         with translated():
             self._redis.hdel(keys.WORKERS, worker)
 
-    def workers(self, *, silent_ms: int = 15_000) -> dict[str, tuple[str, bool]]:
+    def workers(self) -> dict[str, tuple[str, bool]]:
         """Worker → (group, busy), those that gave a sign of life lately; forgets the others."""
         now = self.now_ms()
         with translated():
             found = cast(dict[str, str], self._redis.hgetall(keys.WORKERS))
-        alive = {}
-        for worker, text in found.items():
-            at, group, busy = text.split("|")
-            if now - int(at) <= silent_ms:
-                alive[worker] = (group, busy == "1")
-            else:
-                self.forget_worker(worker)
+        alive = replies.alive_workers(found, now)
+        for worker in found.keys() - alive.keys():
+            self.forget_worker(worker)
         return alive
 
     # --- the server itself -----------------------------------------------------------------

@@ -5,23 +5,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from exports.callbacks import CallbackResult
-from exports.contracts import (
-    AuditEntry,
-    CommittedSegment,
-    Event,
-    ExportRequest,
-    Format,
-    OpenUpload,
-    ShardView,
-    State,
-    Step,
-    StoredPart,
-    TaskView,
-)
+from exports.contracts import CommittedSegment, ExportRequest, Format, OpenUpload, State, Step, StoredPart
 from exports.state import keys, replies
 from exports.state.connection import Connection, translated
 from exports.state.keys import TaskRef
 from exports.telemetry.metrics import DURATION_BUCKETS_S
+from exports.views import AuditEntry, Event, ShardView, TaskView
 
 
 @dataclass(frozen=True, slots=True)

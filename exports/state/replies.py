@@ -5,25 +5,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from exports.contracts import (
-    AuditEntry,
-    Deletion,
-    Drift,
-    Event,
-    ExportRequest,
-    Failure,
-    Format,
-    OpenUpload,
-    Phase,
-    Recount,
-    ShardView,
-    State,
-    Step,
-    StoredPart,
-    TaskView,
-    Warning,
-)
+from exports.contracts import Drift, ExportRequest, Format, OpenUpload, Phase, Recount, State, Step, StoredPart, Warning
 from exports.state.keys import TaskRef
+from exports.views import AuditEntry, Deletion, Event, Failure, ShardView, TaskView
+
+SILENT_MS = 15_000
+"""A worker that gave no sign of life for so long counts as gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +85,12 @@ class LimitHit:
 def limit_hit(reply: Sequence[str]) -> LimitHit:
     reason, task_id, *wait = reply
     return LimitHit(reason, task_id, int(wait[0]) if wait else 0)
+
+
+def alive_workers(signs: Mapping[str, str], now_ms: int) -> dict[str, tuple[str, bool]]:
+    """Worker → (group, busy), those that gave a sign of life lately."""
+    told = {worker: text.split("|") for worker, text in signs.items()}
+    return {worker: (group, busy == "1") for worker, (at, group, busy) in told.items() if now_ms - int(at) <= SILENT_MS}
 
 
 def moment(milliseconds: str | float) -> dt.datetime:

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from exports.contracts import State, Step, StepView
+from exports.contracts import State, Step
 from exports.state import keys, replies
 from exports.state.connection import Connection, translated
 from exports.state.keys import TaskRef
+from exports.views import StepView
 
 _SCAN = 2000
 """Tasks that one call looks at: a few milliseconds of the server's time."""
@@ -44,14 +45,14 @@ class Match:
 class Signs:
     """The service at one moment. Times are ms of the server's clock.
 
-    states, runnable: tasks. workers: name → (group, busy, last sign of life). minutes: minute since 1970 → what → count.
+    states, runnable: tasks. workers: name → (group, busy), those alive. minutes: minute since 1970 → what → count.
     """
 
     now_ms: int
     states: Mapping[State, int]
     runnable: Mapping[Step, int]
     oldest_queued_ms: int | None
-    workers: Mapping[str, tuple[str, bool, int]]
+    workers: Mapping[str, tuple[str, bool]]
     minutes: Mapping[int, Mapping[str, int]]
 
 
@@ -81,12 +82,13 @@ class Watching(Connection):
             for step in Step:
                 pipe.zcard(keys.runnable(step))
             (seconds, micros), queued, workers, history, *counts = pipe.execute()
+        now_ms = seconds * 1000 + micros // 1000
         return Signs(
-            now_ms=seconds * 1000 + micros // 1000,
+            now_ms=now_ms,
             states=dict(zip(State, counts[: len(State)], strict=True)),
             runnable=dict(zip(Step, counts[len(State) :], strict=True)),
             oldest_queued_ms=int(queued[0][1]) if queued else None,
-            workers={name: _worker(text) for name, text in workers.items()},
+            workers=replies.alive_workers(workers, now_ms),
             minutes=_minutes(history),
         )
 
@@ -137,11 +139,6 @@ def _asked(state: State, match: Match, limit: int, behind: Place | None) -> dict
         "quiet_ms": match.quiet_ms,
         "text": match.text,
     }
-
-
-def _worker(text: str) -> tuple[str, bool, int]:
-    at, group, busy = text.split("|")
-    return group, busy == "1", int(at)
 
 
 def _minutes(history: Mapping[str, str]) -> dict[int, dict[str, int]]:

@@ -4,7 +4,7 @@ import datetime as dt
 import json
 
 from exports.callbacks import CallbackEvent
-from exports.contracts import TaskView
+from exports.views import TaskView
 
 
 def make(view: TaskView, event: CallbackEvent) -> str:

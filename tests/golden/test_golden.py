@@ -11,9 +11,10 @@ import pytest
 from exports.api import problems
 from exports.api.rendering import to_json
 from exports.api.representation import represent
-from exports.contracts import ExportRequest, Failure, Format, Phase, State, TaskView
+from exports.contracts import ExportRequest, Format, Phase, State
 from exports.errors import FieldInvalid
 from exports.messages import REVERSED, Language
+from exports.views import Failure, TaskView
 from tests.integration.api_client import EXPORTS, caller, tokens, world  # noqa: F401
 from tests.integration.api_world import TRACEPARENT, World
 

@@ -12,10 +12,11 @@ from dramatiq.brokers.stub import StubBroker
 
 from exports import service
 from exports.conf import conf
-from exports.contracts import ExportRequest, Principal, Right, State, Step, TaskView
+from exports.contracts import ExportRequest, Principal, Right, State, Step
 from exports.state.keys import TaskRef
 from exports.state.replies import Claim
 from exports.state.store import store
+from exports.views import TaskView
 from tests.databases import OrdersDatabase, utc
 
 OPERATOR = Principal("ops", frozenset(Right))

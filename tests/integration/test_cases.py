@@ -13,7 +13,8 @@ import openpyxl
 import pytest
 from django.db import connections
 
-from exports.contracts import Format, State, TaskView, Warning
+from exports.contracts import Format, State, Warning
+from exports.views import TaskView
 from tests import pipeline, typed_orders
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc

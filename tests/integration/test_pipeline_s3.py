@@ -11,8 +11,9 @@ import pytest
 
 from exports import service, storage
 from exports.conf import conf
-from exports.contracts import Principal, Right, TaskView
+from exports.contracts import Principal, Right
 from exports.pipeline import manifest, plan, purging, render, shard, sweep, upload
+from exports.views import TaskView
 from tests import services
 from tests.conftest import exports_settings
 from tests.kinds import BulkKind

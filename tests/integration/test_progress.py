@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from exports.contracts import Shard, State, TaskView
+from exports.contracts import Shard, State
 from exports.errors import SourceUnavailable
+from exports.views import TaskView
 from tests import pipeline
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase

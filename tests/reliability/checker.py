@@ -14,12 +14,13 @@ from itertools import pairwise
 
 from exports import service, storage
 from exports.conf import conf
-from exports.contracts import Event, Format, State, TaskView
+from exports.contracts import Format, State
 from exports.errors import ExportError, SegmentDamaged
 from exports.pipeline import manifest
 from exports.state import keys
 from exports.state.keys import ref_of
 from exports.state.store import store
+from exports.views import Event, TaskView
 from tests import pipeline
 from tests.reliability.world import REQUEST, World
 

@@ -22,11 +22,12 @@ from django.db import connections
 
 from config.broker import make_broker
 from exports import service, storage
-from exports.contracts import Format, State, TaskView
+from exports.contracts import Format, State
 from exports.errors import ExportError
 from exports.pipeline import middleware, plan, render, shard, sweep, upload, workers
 from exports.state.store import store
 from exports.telemetry import logs
+from exports.views import TaskView
 from tests import pipeline, services
 from tests.conftest import exports_settings
 

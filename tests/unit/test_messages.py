@@ -6,8 +6,9 @@ from itertools import product
 import pytest
 
 from exports import errors, messages
-from exports.contracts import Failure, Phase
+from exports.contracts import Phase
 from exports.messages import Language, choose_language, failure_sentence, reason_text
+from exports.views import Failure
 
 ZH, EN = Language.ZH, Language.EN
 

@@ -6,11 +6,9 @@ from typing import Any
 from exports import service
 from exports.management.base import OPERATOR, Answer, TaskCommand, note
 
-_REASON_MAX = 200
-
 
 def _reason(text: str) -> str:
-    if not 1 <= len(text.strip()) <= _REASON_MAX or not text.isprintable():
+    if not 1 <= len(text.strip()) <= service.REASON_MAX or not text.isprintable():
         raise ValueError
     return text.strip()
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from exports import service
-from exports.contracts import AuditEntry
 from exports.errors import TaskDeleted
 from exports.management import shapes
 from exports.management.base import OPERATOR, Answer, TaskCommand, sentence
+from exports.views import AuditEntry
 
 
 class Command(TaskCommand):

@@ -4,11 +4,12 @@ import time
 from argparse import ArgumentParser
 from typing import Any
 
-from exports.contracts import State, TaskView
+from exports.contracts import State
 from exports.management import arguments, shapes
 from exports.management.base import Answer, ExportCommand
 from exports.operations import overview
 from exports.operations.overview import Overview, WorkerView
+from exports.views import TaskView
 
 _CLEAR = "\x1b[H\x1b[2J"
 

@@ -1,0 +1,79 @@
+"""The one door to the exports for the API, the ops page and the commands.
+
+access.py     which tasks a principal may see and change
+tasks.py      submit, read, list
+acting.py     cancel, rerun, delete
+files.py      the file, its manifest, its proof
+callbacks.py  what others were told
+upkeep.py     the service as a whole: counters, sweep, purge, doctor
+"""
+
+from exports.service.acting import REASON_MAX, cancel, delete, rerun
+from exports.service.callbacks import Replayed, ping_endpoint, read_callbacks, replay_callbacks, replay_failed_callbacks
+from exports.service.files import Artifact, file_expires_at, keeps_file, open_file, read_manifest, verify
+from exports.service.tasks import (
+    Submitted,
+    default_kind,
+    estimate,
+    is_stalled,
+    list_changed,
+    list_tasks,
+    must_mask,
+    now,
+    read_audit,
+    read_events,
+    read_shards,
+    read_steps,
+    read_task,
+    submit,
+)
+from exports.service.upkeep import (
+    diagnose,
+    forget,
+    live_workers,
+    ping,
+    purge,
+    read_counters,
+    redis_problems,
+    sweep_once,
+)
+
+__all__ = [
+    "REASON_MAX",
+    "Artifact",
+    "Replayed",
+    "Submitted",
+    "cancel",
+    "default_kind",
+    "delete",
+    "diagnose",
+    "estimate",
+    "file_expires_at",
+    "forget",
+    "is_stalled",
+    "keeps_file",
+    "list_changed",
+    "list_tasks",
+    "live_workers",
+    "must_mask",
+    "now",
+    "open_file",
+    "ping",
+    "ping_endpoint",
+    "purge",
+    "read_audit",
+    "read_callbacks",
+    "read_counters",
+    "read_events",
+    "read_manifest",
+    "read_shards",
+    "read_steps",
+    "read_task",
+    "redis_problems",
+    "replay_callbacks",
+    "replay_failed_callbacks",
+    "rerun",
+    "submit",
+    "sweep_once",
+    "verify",
+]
