@@ -43,6 +43,15 @@ class Step(StrEnum):
     UPLOAD = "upload"
 
 
+STEP_OF: Mapping[Phase | None, Step] = {
+    None: Step.PLAN,
+    Phase.FETCH: Step.SHARD,
+    Phase.RENDER: Step.RENDER,
+    Phase.UPLOAD: Step.UPLOAD,
+}
+"""The class of a task's next step, by its phase."""
+
+
 class Format(StrEnum):
     CSV = "csv"
     XLSX = "xlsx"
@@ -222,6 +231,12 @@ class Recount:
 
     drift: Drift
     difference: int = 0
+
+    def told(self) -> str:
+        """The difference with its sign, or that nobody knows it; empty for an exact one."""
+        if self.drift is Drift.EXACT:
+            return ""
+        return f"{self.difference:+,}" if self.difference else self.drift
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,3 +122,8 @@ class Event:
     at: dt.datetime
     name: str
     detail: str
+
+
+def to_second(time: dt.datetime | None) -> str | None:
+    """ISO 8601, UTC, whole seconds, `Z`."""
+    return f"{time.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%SZ}" if time else None

@@ -18,7 +18,7 @@ from django.test import override_settings
 
 from config.broker import make_broker
 from exports.pipeline import middleware
-from tests import databases, kinds, services
+from tests import databases, kinds, services, six_days
 
 S = TypeVar("S", bound=services.Service)
 VENDORS = ("sqlite", "postgres", "mariadb")
@@ -81,6 +81,12 @@ def redis_db(valkey: services.Valkey) -> Iterator[redis.Redis]:
         client.flushall()
         with exports_settings(redis_url=valkey.url(1)):
             yield client
+
+
+@pytest.fixture(scope="session")
+def orders_url(postgres: services.Postgres) -> str:
+    """URL of the orders of `six_days`."""
+    return six_days.make(postgres)
 
 
 @pytest.fixture(params=VENDORS)

@@ -18,6 +18,7 @@ from typing import Any
 from tests import services
 
 TOKEN = "t" * 40
+WEB = ("-m", "gunicorn", "-c", "python:config.gunicorn")
 ALL_GROUPS = ("fast", "lanes", "lanes", "lanes", "lanes", "finish")
 FAST_TIMES = {
     "LEASE_MS": "3000",
@@ -57,7 +58,7 @@ class Site:
     # --- processes -------------------------------------------------------------------------
 
     def start_web(self) -> subprocess.Popen[bytes]:
-        process = self.start_command("web", "-m", "gunicorn", "-c", "python:config.gunicorn")
+        process = self.start_command("web", *WEB)
         wait_for(lambda: self.get("/healthz")[0] == 200)
         return process
 

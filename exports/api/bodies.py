@@ -10,7 +10,6 @@ from rest_framework import serializers
 from exports import messages
 from exports.contracts import Format, State
 from exports.errors import FieldInvalid
-from exports.service import REASON_MAX
 
 TASK_ID = re.compile(r"exp_[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
 """`exp_` and a ULID in Crockford's base 32."""
@@ -180,10 +179,10 @@ class ListQuery(serializers.Serializer[Any]):
 
 
 class ReasonField(_Field):
-    """At most 200 printable characters."""
+    """Text; the service says how much of it."""
 
     def to_internal_value(self, data: object) -> str:
-        if not isinstance(data, str) or len(data) > REASON_MAX or not data.isprintable():
+        if not isinstance(data, str):
             _refuse(messages.NOT_A_REASON)
         return data
 

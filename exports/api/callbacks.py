@@ -10,11 +10,11 @@ from exports import service
 from exports.api import audit, base, bodies, shapes
 from exports.api.base import ApiView, principal_of
 from exports.api.rendering import json_response
-from exports.api.representation import to_second
 from exports.api.tasks import known_form
 from exports.callbacks import Attempt, Callback
 from exports.contracts import Right
 from exports.service import Replayed
+from exports.views import to_second
 
 
 class Callbacks(ApiView):

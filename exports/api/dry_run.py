@@ -10,7 +10,8 @@ from exports import service
 from exports.api import base, bodies, shapes, slots
 from exports.api.base import ApiView, language_of
 from exports.api.rendering import json_response
-from exports.contracts import ExportRequest, Right
+from exports.api.tasks import wanted_export
+from exports.contracts import Right
 from exports.messages import ISSUES, Language
 from exports.pipeline.estimate import Estimate
 
@@ -29,16 +30,7 @@ class Validate(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         body = bodies.validated(bodies.DryRunBody, base.body_of(request))
-        principal = base.principal_of(request)
-        wanted = ExportRequest(
-            kind=service.default_kind(),
-            owner=principal.owner,
-            request_id="dry-run",
-            first_day=body["from"],
-            last_day=body["to"],
-            format=body["format"],
-            masked=service.must_mask(principal),
-        )
+        wanted = wanted_export(request, body, request_id="dry-run")
         slot = slots.take()
         if slot is None:
             raise slots.Busy

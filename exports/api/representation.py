@@ -6,7 +6,7 @@ from exports import service
 from exports.contracts import Recount, State
 from exports.messages import Language, failure_sentence
 from exports.progress import outlook
-from exports.views import Failure, TaskView
+from exports.views import Failure, TaskView, to_second
 
 
 def represent(view: TaskView, *, language: Language, download_url: str | None) -> dict[str, object]:
@@ -18,11 +18,6 @@ def represent(view: TaskView, *, language: Language, download_url: str | None) -
         **_work(view),
         **_outlook(view),
     }
-
-
-def to_second(time: dt.datetime | None) -> str | None:
-    """UTC, whole seconds, as the frozen protocol shows times."""
-    return f"{time.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%SZ}" if time else None
 
 
 def to_millisecond(time: dt.datetime) -> str:

@@ -4,6 +4,7 @@ import datetime as dt
 import hashlib
 import math
 import time
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.http import HttpResponse
@@ -220,11 +221,16 @@ def task_body(request: Request, view: TaskView) -> dict[str, object]:
 def _export_request(request: Request) -> ExportRequest:
     data = bodies.with_idempotency_key(base.body_of(request), request.headers.get("Idempotency-Key"))
     body = bodies.validated(bodies.SubmitBody, data)
+    return wanted_export(request, body, request_id=body["requestId"])
+
+
+def wanted_export(request: Request, body: Mapping[str, Any], *, request_id: str) -> ExportRequest:
+    """What a validated body asks for, by whoever sends it."""
     principal = principal_of(request)
     return ExportRequest(
         kind=service.default_kind(),
         owner=principal.owner,
-        request_id=body["requestId"],
+        request_id=request_id,
         first_day=body["from"],
         last_day=body["to"],
         format=body["format"],

@@ -22,9 +22,9 @@ from exports.errors import (
     TaskDeleted,
     TaskUnknown,
 )
-from exports.management import shapes
 from exports.messages import PROBLEMS, Language
 from exports.pipeline import audit
+from exports.views import to_second
 
 OPERATOR = Principal("ops", frozenset(Right))
 
@@ -87,9 +87,7 @@ class TaskCommand(ExportCommand):
 def sentence(error: ExportError) -> str:
     """What happened, in words that need no code."""
     if isinstance(error, TaskDeleted):
-        return (
-            f"The task was deleted at {shapes.time(error.deletion.at)} by {error.deletion.by}: {error.deletion.reason}"
-        )
+        return f"The task was deleted at {to_second(error.deletion.at)} by {error.deletion.by}: {error.deletion.reason}"
     if isinstance(error, FieldInvalid):
         return f"{error.field} {error.facts['reason']}."
     if isinstance(error, TaskUnknown):

@@ -1,11 +1,9 @@
 """Tasks, shards and events as commands show them: JSON with the names of the API, and lines of text."""
 
-import datetime as dt
 from typing import Any
 
-from exports.contracts import Drift
 from exports.messages import Language, failure_sentence
-from exports.views import AuditEntry, Event, ShardView, TaskView
+from exports.views import AuditEntry, Event, ShardView, TaskView, to_second
 
 
 def task_data(view: TaskView) -> dict[str, Any]:
@@ -23,14 +21,14 @@ def task_data(view: TaskView) -> dict[str, Any]:
         "processed": view.processed,
         "total": view.total,
         "shards": {"total": view.shards_total, "done": view.shards_done, "running": view.shards_running},
-        "createdAt": time(view.created_at),
-        "startedAt": time(view.started_at),
-        "finishedAt": time(view.finished_at),
-        "expiresAt": time(view.expires_at),
+        "createdAt": to_second(view.created_at),
+        "startedAt": to_second(view.started_at),
+        "finishedAt": to_second(view.finished_at),
+        "expiresAt": to_second(view.expires_at),
         "cancelRequested": view.cancel_requested_at is not None,
         "error": failure_sentence(view.failure, Language.EN) if view.failure else None,
         "errorCode": view.failure.code if view.failure else None,
-        "asOf": time(view.as_of),
+        "asOf": to_second(view.as_of),
         "drift": {"kind": view.drift.drift, "difference": view.drift.difference} if view.drift else None,
         "warnings": {warning.code: warning.count for warning in view.warnings} or None,
         "fileName": view.file_name or None,
@@ -52,13 +50,13 @@ def shard_data(shard: ShardView) -> dict[str, Any]:
         "pageRows": shard.page_rows,
         "attempts": shard.attempts,
         "recoveries": shard.recoveries,
-        "nextTryAt": time(shard.next_try_at),
+        "nextTryAt": to_second(shard.next_try_at),
         "holder": shard.holder,
     }
 
 
 def event_data(event: Event) -> dict[str, Any]:
-    return {"at": time(event.at), "name": event.name, "detail": event.detail}
+    return {"at": to_second(event.at), "name": event.name, "detail": event.detail}
 
 
 def task_line(view: TaskView) -> str:
@@ -66,8 +64,8 @@ def task_line(view: TaskView) -> str:
     window = f"{view.request.first_day}…{view.request.last_day}"
     rows = f"{view.processed:,}/{view.total:,}" if view.total is not None else f"{view.processed:,}/?"
     reason = f"  {view.failure.code}" if view.failure else ""
-    if view.drift and view.drift.drift is not Drift.EXACT:
-        reason += f"  drift {view.drift.difference:+,}" if view.drift.difference else f"  drift {view.drift.drift}"
+    if drift := view.drift.told() if view.drift else "":
+        reason += f"  drift {drift}"
     return (
         f"{view.task_id}  {view.state:<9}  {view.phase or '-':<6}  {view.request.format:<4}  {window}  {rows:>19}"
         f"  {view.request.owner}{reason}"
@@ -87,7 +85,7 @@ def shard_line(shard: ShardView) -> str:
     rows = f"{shard.rows_written:,}/{shard.planned:,}"
     return (
         f"  {shard.shard_id:<12} {shard.state:<8} {rows:>17} {shard.pages:>6} {shard.page_rows:>6} {tries:>9}"
-        f"  {shard.cursor or '-':<20} {time(shard.next_try_at) or ''}"
+        f"  {shard.cursor or '-':<20} {to_second(shard.next_try_at) or ''}"
     )
 
 
@@ -99,7 +97,7 @@ SHARD_HEADER = (
 
 def audit_data(entry: AuditEntry) -> dict[str, Any]:
     return {
-        "at": time(entry.at),
+        "at": to_second(entry.at),
         "action": entry.action,
         "by": entry.by,
         "address": entry.address or None,
@@ -108,13 +106,8 @@ def audit_data(entry: AuditEntry) -> dict[str, Any]:
 
 
 def audit_line(entry: AuditEntry) -> str:
-    return f"  {time(entry.at)}  {entry.action:<12} {entry.by} {entry.address or '-'}  {entry.result}"
+    return f"  {to_second(entry.at)}  {entry.action:<12} {entry.by} {entry.address or '-'}  {entry.result}"
 
 
 def event_line(event: Event) -> str:
-    return f"  {time(event.at)}  {event.name:<12} {event.detail}".rstrip()
-
-
-def time(moment: dt.datetime | None) -> str | None:
-    """UTC to the second."""
-    return f"{moment.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%SZ}" if moment else None
+    return f"  {to_second(event.at)}  {event.name:<12} {event.detail}".rstrip()

@@ -9,13 +9,12 @@ from exports.contracts import State, Step
 from exports.pipeline import hints
 from exports.state.replies import moment
 from exports.state.store import store
-from exports.state.watching import Match, Signs
+from exports.state.watching import HISTORY_MINUTES, Match, Signs
 from exports.views import TaskView
 
 _SHOWN = 10
 _LOOKED_AT = 200
 """Running tasks whose leases are read to tell what workers do, and stalled ones that are counted."""
-_MINUTES = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ def _minutes(signs: Signs) -> list[Minute]:
     if not signs.minutes:
         return []
     last = signs.now_ms // 60_000
-    return [_minute(at, signs.minutes.get(at, {})) for at in range(last - _MINUTES + 1, last + 1)]
+    return [_minute(at, signs.minutes.get(at, {})) for at in range(last - HISTORY_MINUTES + 1, last + 1)]
 
 
 def _minute(at: int, counts: Mapping[str, int]) -> Minute:

@@ -13,7 +13,7 @@ from django.utils.http import content_disposition_header
 import exports
 from exports import service
 from exports.conf import conf
-from exports.contracts import Drift, Principal, Right, State
+from exports.contracts import Principal, Right, State
 from exports.operations import listing, overview
 from exports.operations.actions import Action
 from exports.ops import audit, rows
@@ -74,19 +74,17 @@ def tasks_page(request: HttpRequest, principal: Principal) -> Page:
 
 
 def task_page(_request: HttpRequest, principal: Principal, *, task_id: str) -> Page:
-    view = service.read_task(task_id, principal=principal)
-    shards = service.read_shards(task_id, principal=principal)
-    events = service.read_events(task_id, principal=principal)
-    audited = service.read_audit(task_id, principal=principal)
+    found = service.read_details(task_id, principal=principal)
+    view = found.task
     context = {
         "task": rows.task_row(view),
         "facts": _facts(view),
         "cancelling": view.cancel_requested_at is not None,
-        "failure": rows.failure_row(view.failure, shards) if view.failure else None,
-        "phases": rows.phase_rows(view, service.read_steps(task_id, principal=principal)),
-        "shards": [rows.shard_row(shard, now=view.read_at) for shard in shards],
-        "events": [rows.event_row(event) for event in reversed(events)],
-        "audit": [rows.audit_row(entry) for entry in reversed(audited)],
+        "failure": rows.failure_row(view.failure, found.shards) if view.failure else None,
+        "phases": rows.phase_rows(view, found.steps),
+        "shards": [rows.shard_row(shard, now=view.read_at) for shard in found.shards],
+        "events": [rows.event_row(event) for event in reversed(found.events)],
+        "audit": [rows.audit_row(entry) for entry in reversed(found.audit)],
         "has_file": service.keeps_file(view),
         "view": view,
         "log_query": f"journalctl -u 'order-exports-*' -o cat | jq -c 'select(.traceId == \"{view.trace_id}\")'",
@@ -148,16 +146,10 @@ def _facts(view: TaskView) -> list[tuple[str, str]]:
         "trace_id": view.trace_id,
         "file": view.file_name,
         "size": f"{view.file_size:,} B" if view.file_size is not None else "",
-        "drift": _drift(view),
+        "drift": view.drift.told() if view.drift else "",
         "warnings": ", ".join(f"{warning.code} {warning.count:,}" for warning in view.warnings),
     }
     return [(say(name), text) for name, text in facts.items() if text]
-
-
-def _drift(view: TaskView) -> str:
-    if view.drift is None or view.drift.drift is Drift.EXACT:
-        return ""
-    return f"{view.drift.difference:+,}" if view.drift.difference else str(view.drift.drift)
 
 
 def _span(age: dt.timedelta) -> str:

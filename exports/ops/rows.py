@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from exports import service
 from exports.conf import conf
-from exports.contracts import Drift, Phase, State, Step
+from exports.contracts import STEP_OF, State, Step
 from exports.messages import CAUSES, PHASES, PLANNING, failure_sentence
 from exports.operations.overview import Minute
 from exports.ops.language import language_in_use
@@ -75,7 +75,7 @@ class PhaseRow:
 
 def phase_rows(view: TaskView, steps: Iterable[StepView]) -> list[PhaseRow]:
     known = {step.step: step for step in steps}
-    current = _STEP_OF[view.phase]
+    current = STEP_OF[view.phase]
     reached = list(Step).index(current)
     rows = []
     for at, step in enumerate(Step):
@@ -91,9 +91,6 @@ def phase_rows(view: TaskView, steps: Iterable[StepView]) -> list[PhaseRow]:
             PhaseRow(STEPS[step].say(language_in_use()), mark, text, _phase_detail(step, view, known.get(step)))
         )
     return rows
-
-
-_STEP_OF = {None: Step.PLAN, Phase.FETCH: Step.SHARD, Phase.RENDER: Step.RENDER, Phase.UPLOAD: Step.UPLOAD}
 
 
 def _phase_detail(step: Step, view: TaskView, found: StepView | None) -> str:
@@ -124,7 +121,6 @@ class ShardRow:
 
 def shard_row(shard: ShardView, *, now: dt.datetime) -> ShardRow:
     later = shard.next_try_at is not None and shard.next_try_at > now
-    drift = shard.drift
     return ShardRow(
         shard_id=shard.shard_id,
         state=STATES[State.RUNNING].say(language_in_use()) if shard.state == "running" else say(shard.state),
@@ -136,11 +132,7 @@ def shard_row(shard: ShardView, *, now: dt.datetime) -> ShardRow:
         page_rows=f"{shard.page_rows:,}",
         attempts=shard.attempts,
         recoveries=shard.recoveries,
-        drift=""
-        if drift is None or drift.drift is Drift.EXACT
-        else f"{drift.difference:+,}"
-        if drift.difference
-        else drift.drift,
+        drift=shard.drift.told() if shard.drift else "",
         next_try=moment(shard.next_try_at) if later else "",
         holder=shard.holder,
     )

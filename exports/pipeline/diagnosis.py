@@ -10,7 +10,6 @@ from typing import Any
 from django.core import checks
 
 from exports import kinds, storage
-from exports.contracts import Step
 from exports.errors import ExportError
 from exports.pipeline import hints, identity
 from exports.state.store import store
@@ -70,8 +69,8 @@ def _redis() -> Iterator[Finding]:
 
 
 def _broker() -> Iterator[Finding]:
-    waiting = {step: hints.waiting(step) for step in Step}
-    yield Finding(Level.OK, "broker", f"answers; {sum(waiting.values())} hints wait")
+    waiting = sum(map(hints.waiting, hints.STEP_IN.values()))
+    yield Finding(Level.OK, "broker", f"answers; {waiting} hints wait")
 
 
 def _workers() -> Iterator[Finding]:

@@ -21,8 +21,8 @@ _events = logs.events(__name__)
 
 
 def file_expires_at(view: TaskView) -> dt.datetime | None:
-    """When the file of a task is removed; None while there is none."""
-    if view.state is not State.SUCCEEDED or view.finished_at is None:
+    """When the file of a task is removed; None while there is none, and once it was deleted."""
+    if view.state is not State.SUCCEEDED or view.finished_at is None or view.deleted:
         return None
     return view.finished_at + dt.timedelta(days=conf().file_days)
 

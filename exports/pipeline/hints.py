@@ -25,6 +25,8 @@ QUEUES: Mapping[str, str] = {
     NOTIFY: "notify",
 }
 """The queue of each class; the actor has the name of the class."""
+STEP_IN: Mapping[str, Step] = {QUEUES[step]: step for step in Step}
+"""A class of steps of each queue; render and upload share one."""
 _FOR_EACH_WORKER = 2
 """Hints of one class that may wait."""
 
@@ -35,13 +37,14 @@ def send(step: str, *, traceparent: str | None = None, count: int = 1) -> None:
     Never raises: the sweep makes good for what is lost here.
     """
     with _losing(step):
-        _send(step, count=count, traceparent=traceparent or trace.current.get())
+        _send(step, count=count, queued=waiting(step), traceparent=traceparent or trace.current.get())
 
 
 def top_up(step: str, *, due: int) -> None:
     """Send what `due` steps still lack of hints. Never raises: the next sweep makes good for what is lost here."""
     with _losing(step):
-        _send(step, count=due - waiting(step), traceparent=trace.current.get())
+        queued = waiting(step)
+        _send(step, count=due - queued, queued=queued, traceparent=trace.current.get())
 
 
 def wake(step: str) -> None:
@@ -57,9 +60,10 @@ def _losing(step: str) -> Iterator[None]:
         _events.warning("hint.lost", step=str(step), error=error)
 
 
-def _send(step: str, *, count: int, traceparent: str | None) -> None:
-    room = _FOR_EACH_WORKER * max(1, len(store().workers())) - waiting(step)
-    for _ in range(min(count, room)):
+def _send(step: str, *, count: int, queued: int, traceparent: str | None) -> None:
+    if count > max(0, _FOR_EACH_WORKER - queued):  # for so many there is room whoever is alive
+        count = min(count, _FOR_EACH_WORKER * max(1, len(store().workers())) - queued)
+    for _ in range(count):
         options = {"traceparent": traceparent}
         dramatiq.get_broker().enqueue(dramatiq.Message(QUEUES[step], str(step), (), {}, options))
 
@@ -72,7 +76,8 @@ def waiting(step: str) -> int:
 def all_waiting() -> dict[Step, int] | None:
     """What `waiting` tells of each class; None when the broker does not answer. For people who look."""
     try:
-        return {step: waiting(step) for step in Step}
+        counts = {queue: waiting(step) for queue, step in STEP_IN.items()}
     except Exception as error:  # noqa: BLE001  the broker's own errors differ by version
         _events.warning("hints.uncounted", error=error)
         return None
+    return {step: counts[QUEUES[step]] for step in Step}

@@ -7,12 +7,22 @@ nothing unknown is removed until all three agree.
 import uuid
 from typing import Protocol
 
+from ulid import ULID
+
 from exports import storage
 from exports.state.store import store
 from exports.telemetry import logs
 
 _events = logs.events(__name__)
 TASK_PREFIX = "exp_"
+
+
+def made_at_s(task_id: str) -> float | None:
+    """Unix time at which a task id was made; None for what cannot be one."""
+    try:
+        return float(ULID.from_str(task_id.removeprefix(TASK_PREFIX)).timestamp)
+    except ValueError:
+        return None
 
 
 class Root(Protocol):

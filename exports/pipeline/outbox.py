@@ -31,7 +31,7 @@ def keep_end(task_id: str) -> None:
     ended_ms = store().end_of(task_id)
     if ended_ms is None:
         return
-    view = store().read(task_id)
+    view = store().read(task_id) if endpoints() else None
     if view is not None and view.state.ended:
         event(view, CallbackEvent(view.state))
     store().settle_end(task_id, ended_ms)
@@ -43,12 +43,8 @@ def keep_untold(view: TaskView) -> None:
         event(view, CallbackEvent(view.state))
 
 
-def event(view: TaskView, name: str) -> None:
-    """Keep an event of a task for every endpoint that wants it: at most once an epoch, whoever says it how often.
-
-    name: `succeeded`, `failed`, `cancelled` or `stalled`.
-    """
-    happened = CallbackEvent(name)
+def event(view: TaskView, happened: CallbackEvent) -> None:
+    """Keep an event of a task for every endpoint that wants it: at most once an epoch, whoever says it how often."""
     wanting = [endpoint for endpoint in endpoints() if endpoint.wants(happened, owner=view.request.owner)]
     if not wanting:
         return

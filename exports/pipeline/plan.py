@@ -73,13 +73,11 @@ def _shard(held: Holding, known: dict[str, str], snapshot: Snapshot, shard_id: s
 
 def _write(held: Holding, snapshot: Snapshot, shards: list[Shard]) -> str:
     request = held.claim.request
-    specification = specify(request)
     stem = kinds.get(request.kind).file_stem(request)
     return store().write_plan(
         held.claim,
         shards,
-        digest=specification.digest(),
-        specification=specification.text(),
+        digest=specify(request).digest(),
         as_of=snapshot.as_of.astimezone(dt.UTC).isoformat(),
         file_name=f"{stem}.{formats.get(request.format).extension}",
     )

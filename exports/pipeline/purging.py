@@ -8,8 +8,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ulid import ULID
-
 from exports import storage
 from exports.conf import conf
 from exports.pipeline import endings, identity, sweep
@@ -69,11 +67,10 @@ def _clean_up() -> dict[str, tuple[str, ...]]:
 
 def _is_old(name: str, task_id: str) -> bool:
     """Older than any task is kept, by its id and by its files: either may be young where a backup was restored."""
-    try:
-        made_at = ULID.from_str(task_id.removeprefix(identity.TASK_PREFIX)).timestamp
-    except ValueError:
+    made_at_s = identity.made_at_s(task_id)
+    if made_at_s is None:
         return False
-    newest = max(made_at, identity.roots()[name].changed_at(task_id))
+    newest = max(made_at_s, identity.roots()[name].changed_at(task_id))
     return time.time() - newest > conf().state_days * _DAY_S
 
 

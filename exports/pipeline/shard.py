@@ -137,7 +137,7 @@ def _open_segment(held: Holding) -> SegmentWriter:
 
 def _recount(held: Holding, kind: Kind, shard: Shard, *, rows: int) -> Recount:
     """rows: written. Rows that were away while their page was read are drift, though the counts agree."""
-    snapshot = constants.load_snapshot(store().plan(held.claim.ref.id)[""])
+    snapshot = constants.load_snapshot(store().snapshot(held.claim.ref.id))
     recount = kind.recount(shard, snapshot)
     if recount.drift is Drift.EXACT and rows != shard.planned:
         return Recount(Drift.CHANGED, rows - shard.planned)

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from exports import storage
 from exports.callbacks import CallbackEvent
 from exports.conf import conf
-from exports.contracts import Phase, State, Step
+from exports.contracts import STEP_OF, State, Step
 from exports.errors import SettingInvalid, StepFailed, StoreUnavailable
 from exports.pipeline import endings, hints, identity, manifest, outbox, workers
 from exports.state.keys import TaskRef, ref_of
@@ -25,8 +25,6 @@ _events = logs.events(__name__)
 _HOUR_MS = 3_600_000
 _STORE_PAUSE_MS = 30_000
 _PROPOSALS = 100
-STEP_OF = {None: Step.PLAN, Phase.FETCH: Step.SHARD, Phase.RENDER: Step.RENDER, Phase.UPLOAD: Step.UPLOAD}
-"""The class of a task's next step, by its phase."""
 
 
 def sweep(*, boot: bool = False) -> None:

@@ -12,6 +12,7 @@ from exports.service.acting import REASON_MAX, cancel, delete, rerun
 from exports.service.callbacks import Replayed, ping_endpoint, read_callbacks, replay_callbacks, replay_failed_callbacks
 from exports.service.files import Artifact, file_expires_at, keeps_file, open_file, read_manifest, verify
 from exports.service.tasks import (
+    Details,
     Submitted,
     default_kind,
     estimate,
@@ -21,9 +22,7 @@ from exports.service.tasks import (
     must_mask,
     now,
     read_audit,
-    read_events,
-    read_shards,
-    read_steps,
+    read_details,
     read_task,
     submit,
 )
@@ -41,6 +40,7 @@ from exports.service.upkeep import (
 __all__ = [
     "REASON_MAX",
     "Artifact",
+    "Details",
     "Replayed",
     "Submitted",
     "cancel",
@@ -64,10 +64,8 @@ __all__ = [
     "read_audit",
     "read_callbacks",
     "read_counters",
-    "read_events",
+    "read_details",
     "read_manifest",
-    "read_shards",
-    "read_steps",
     "read_task",
     "redis_problems",
     "replay_callbacks",

@@ -1,17 +1,14 @@
 """Which tasks a principal may see, and which it may change. Whatever else the door does starts here."""
 
 import datetime as dt
-
-from ulid import ULID
+import time
 
 from exports.conf import conf
 from exports.contracts import Principal, Right
 from exports.errors import TaskDeleted, TaskGone, TaskUnknown
+from exports.pipeline import identity
 from exports.state.store import store
 from exports.views import TaskView
-
-PREFIX = "exp_"
-"""Of every task id."""
 
 
 def read(task_id: str, *, principal: Principal) -> TaskView:
@@ -36,11 +33,8 @@ def find(task_id: str, *, principal: Principal) -> TaskView:
 
 def _expired(task_id: str) -> bool:
     """Whether an unknown task id is older than tasks are kept; the id tells its age."""
-    try:
-        made_at = ULID.from_str(task_id.removeprefix(PREFIX)).datetime
-    except ValueError:
-        return False
-    return dt.datetime.now(dt.UTC) - made_at > dt.timedelta(days=conf().state_days)
+    made_at_s = identity.made_at_s(task_id)
+    return made_at_s is not None and time.time() - made_at_s > dt.timedelta(days=conf().state_days).total_seconds()
 
 
 def act_on(task_id: str, *, principal: Principal) -> TaskView:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from exports import storage
 from exports.conf import conf
-from exports.contracts import Principal, State
+from exports.contracts import STEP_OF, Principal, State
 from exports.errors import FieldInvalid, StateConflict, TaskGone
 from exports.messages import NOT_A_REASON
-from exports.pipeline import endings, hints, outbox, sweep
+from exports.pipeline import endings, hints, outbox
 from exports.pipeline.specification import specify
 from exports.service import access
 from exports.service.tasks import read_task
@@ -81,7 +81,7 @@ def rerun(
     with logs.bound(taskId=task_id, traceId=view.trace_id):
         _events.info("task.rerun", by=principal.owner, reason=reason or None, scratch=from_scratch)
     queued = read_task(task_id, principal=principal)
-    hints.send(sweep.STEP_OF[queued.phase], traceparent=view.traceparent)
+    hints.send(STEP_OF[queued.phase], traceparent=view.traceparent)
     return queued
 
 
@@ -92,10 +92,14 @@ def _check_rerun(from_scratch: bool, *, again: Sequence[str], page_rows: int) ->
         raise FieldInvalid("pageRows", f"must be from {conf().page_rows_min} to {conf().page_rows}")
 
 
-def _signed(principal: Principal, reason: str) -> str:
-    """Who acts, and why, as a task's history keeps it."""
+def _check_reason(reason: str) -> None:
     if len(reason) > REASON_MAX or not reason.isprintable():
         raise FieldInvalid("reason", NOT_A_REASON)
+
+
+def _signed(principal: Principal, reason: str) -> str:
+    """Who acts, and why, as a task's history keeps it."""
+    _check_reason(reason)
     return f"{principal.owner}: {reason}" if reason else principal.owner
 
 
@@ -105,6 +109,7 @@ def delete(task_id: str, *, principal: Principal, reason: str) -> TaskView:
     Raises: StateConflict `cannot_delete` for one that has not ended; StoreUnavailable when the file could not be
     removed yet (the sweep goes on with it); as `read_task`.
     """
+    _check_reason(reason)
     view = access.may_act_on(access.find(task_id, principal=principal), principal=principal)
     outbox.keep_untold(view)
     word = store().delete(ref_of(task_id, view.request), by=principal.owner, reason=reason)

@@ -3,6 +3,7 @@
 import datetime as dt
 import hashlib
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ulid import ULID
@@ -19,7 +20,7 @@ from exports.errors import (
     TaskUnknown,
     WindowTooLong,
 )
-from exports.pipeline import hints, sweep
+from exports.pipeline import hints, identity, sweep
 from exports.pipeline.estimate import Estimate
 from exports.pipeline.estimate import estimate as make_estimate
 from exports.service import access
@@ -33,6 +34,7 @@ _events = logs.events(__name__)
 _REQUEST_ID_MAX = 255
 _QUEUE_WAIT_S = 15
 _MOST_CHANGED = 1000
+_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,17 @@ class Submitted:
     state: State
     created: bool
     trace_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """shards: in file order. steps: plan, render and upload, where one is held or waits. events, audit: the oldest first."""
+
+    task: TaskView
+    shards: list[ShardView]
+    steps: list[StepView]
+    events: list[Event]
+    audit: list[AuditEntry]
 
 
 def default_kind() -> str:
@@ -63,7 +76,7 @@ def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
     _check(request)
     traceparent = traceparent or trace.new_traceparent()
     fingerprint = _fingerprint(request)
-    ref = ref_of(f"{access.PREFIX}{ULID()}", request)
+    ref = ref_of(f"{identity.TASK_PREFIX}{ULID()}", request)
     known = store().submit(ref, request, fingerprint=fingerprint, traceparent=traceparent)
     if known is None:
         with logs.bound(taskId=ref.id, traceId=trace.trace_id(traceparent)):
@@ -125,9 +138,12 @@ def read_task(task_id: str, *, principal: Principal) -> TaskView:
 
     Raises: TaskUnknown (also for another owner's), TaskGone, TaskDeleted, StateUnavailable.
     """
-    view = access.read(task_id, principal=principal)
+    return _noticed(access.read(task_id, principal=principal), principal=principal)
+
+
+def _noticed(view: TaskView, *, principal: Principal) -> TaskView:
     if view.cancel_requested_at is not None and sweep.complete_cancel(view):
-        view = access.read(task_id, principal=principal)
+        view = access.read(view.task_id, principal=principal)
     if is_stalled(view):
         sweep.mark_stalled(view)
     return view
@@ -163,34 +179,26 @@ def now() -> dt.datetime:
 
 def _views(ids: list[str], *, state: State | None, limit: int, principal: Principal) -> list[TaskView]:
     views: list[TaskView] = []
-    for task_id in ids:
-        if len(views) == limit:
-            break
-        try:
-            view = read_task(task_id, principal=principal)
-        except (TaskUnknown, TaskGone):
-            continue
-        if state is None or view.state is state:
-            views.append(view)
+    for at in range(0, len(ids), _BATCH):
+        for read in store().read_all(ids[at : at + _BATCH]):
+            if len(views) == limit:
+                return views
+            with suppress(TaskUnknown, TaskGone):
+                view = None if read.deleted else _noticed(read, principal=principal)
+                if view and state in (None, view.state):
+                    views.append(view)
     return views
 
 
-def read_shards(task_id: str, *, principal: Principal) -> list[ShardView]:
-    """The shards of a task, in file order. Raises as `read_task`."""
-    access.read(task_id, principal=principal)
-    return store().shards(task_id)
-
-
-def read_steps(task_id: str, *, principal: Principal) -> list[StepView]:
-    """Plan, render and upload of a task, where one is held or waits. Raises as `read_task`."""
-    access.read(task_id, principal=principal)
-    return store().whole_steps(task_id)
-
-
-def read_events(task_id: str, *, principal: Principal) -> list[Event]:
-    """The bounded history of a task, oldest first. Raises as `read_task`."""
-    access.read(task_id, principal=principal)
-    return store().events(task_id)
+def read_details(task_id: str, *, principal: Principal) -> Details:
+    """A task with all that is kept beside it. Raises as `read_task`."""
+    return Details(
+        task=read_task(task_id, principal=principal),
+        shards=store().shards(task_id),
+        steps=store().whole_steps(task_id),
+        events=store().events(task_id),
+        audit=store().audit(task_id),
+    )
 
 
 def read_audit(task_id: str, *, principal: Principal) -> list[AuditEntry]:

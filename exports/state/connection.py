@@ -11,7 +11,7 @@ from redis.retry import Retry
 
 from exports.conf import Conf
 from exports.errors import StateUnavailable
-from exports.state import keys, scripts
+from exports.state import keys, replies, scripts
 from exports.state.keys import TaskRef
 
 _DAY_MS = 86_400_000
@@ -57,8 +57,7 @@ class Connection:
     def now_ms(self) -> int:
         """The server's clock. Raises: StateUnavailable."""
         with translated():
-            seconds, micros = self._redis.time()
-        return seconds * 1000 + micros // 1000
+            return replies.clock_ms(*self._redis.time())
 
     def _run(self, name: str, ref: TaskRef, **values: object) -> list[str]:
         script = scripts.load(name)

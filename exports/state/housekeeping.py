@@ -118,8 +118,9 @@ class Housekeeping(Connection):
         with translated():
             found = cast(dict[str, str], self._redis.hgetall(keys.WORKERS))
         alive = replies.alive_workers(found, now)
-        for worker in found.keys() - alive.keys():
-            self.forget_worker(worker)
+        if silent := found.keys() - alive.keys():
+            with translated():
+                self._redis.hdel(keys.WORKERS, *silent)
         return alive
 
     # --- the server itself -----------------------------------------------------------------

@@ -84,6 +84,14 @@ class Reader(Connection):
         with translated():
             return cast(dict[str, str], self._redis.hgetall(keys.of_task("plan", task_id)))
 
+    def snapshot(self, task_id: str) -> str:
+        """The constants of a plan that all its shards share. Raises: KeyError before they are fixed."""
+        with translated():
+            found = cast(str | None, self._redis.hget(keys.of_task("plan", task_id), ""))
+        if found is None:
+            raise KeyError(task_id)
+        return found
+
     def segments(self, task_id: str) -> list[CommittedSegment]:
         """The committed segments, in the order of their fences."""
         with translated():
@@ -126,7 +134,7 @@ class Reader(Connection):
             key = keys.owner_changed(keys.owner_digest(owner))
             pipe.zrangebyscore(key, since_ms, "+inf", start=0, num=limit, withscores=True)
             (seconds, micros), found = pipe.execute()
-        next_ms = int(found[-1][1]) if len(found) == limit else seconds * 1000 + micros // 1000
+        next_ms = int(found[-1][1]) if len(found) == limit else replies.clock_ms(seconds, micros)
         return next_ms, [task_id for task_id, _ in found]
 
     def in_state(self, state: State) -> list[str]:

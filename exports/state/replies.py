@@ -87,6 +87,11 @@ def limit_hit(reply: Sequence[str]) -> LimitHit:
     return LimitHit(reason, task_id, int(wait[0]) if wait else 0)
 
 
+def clock_ms(seconds: int, micros: int) -> int:
+    """What TIME answers, as milliseconds since 1970."""
+    return seconds * 1000 + micros // 1000
+
+
 def alive_workers(signs: Mapping[str, str], now_ms: int) -> dict[str, tuple[str, bool]]:
     """Worker → (group, busy), those that gave a sign of life lately."""
     told = {worker: text.split("|") for worker, text in signs.items()}

@@ -101,9 +101,7 @@ class Store(Reader, Watching, Housekeeping, Callbacks):
     def keep_plan(self, claim: Claim, field: str, value: str) -> str:
         return self._run("keep_plan", claim.ref, claim=claim.claim_id, field=field, value=value)[0]
 
-    def write_plan(
-        self, claim: Claim, shards: Iterable[Shard], *, digest: str, specification: str, as_of: str, file_name: str
-    ) -> str:
+    def write_plan(self, claim: Claim, shards: Iterable[Shard], *, digest: str, as_of: str, file_name: str) -> str:
         flat = [text for shard in shards for text in (shard.id, str(shard.planned))]
         return self._run(
             "write_plan",
@@ -111,7 +109,6 @@ class Store(Reader, Watching, Housekeeping, Callbacks):
             claim=claim.claim_id,
             page_rows=self._conf.page_rows,
             digest=digest,
-            specification=specification,
             as_of=as_of,
             file_name=file_name,
             shards=flat,

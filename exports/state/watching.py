@@ -12,7 +12,7 @@ from exports.views import StepView
 
 _SCAN = 2000
 """Tasks that one call looks at: a few milliseconds of the server's time."""
-_HISTORY_MINUTES = 240
+HISTORY_MINUTES = 240
 _NO_TASK = TaskRef("", "", "")
 
 
@@ -82,7 +82,7 @@ class Watching(Connection):
             for step in Step:
                 pipe.zcard(keys.runnable(step))
             (seconds, micros), queued, workers, history, *counts = pipe.execute()
-        now_ms = seconds * 1000 + micros // 1000
+        now_ms = replies.clock_ms(seconds, micros)
         return Signs(
             now_ms=now_ms,
             states=dict(zip(State, counts[: len(State)], strict=True)),
@@ -112,7 +112,7 @@ class Watching(Connection):
 
     def forget_minutes(self, now_ms: int) -> None:
         """Drop the minutes that are too old to be shown."""
-        first = now_ms // 60_000 - _HISTORY_MINUTES
+        first = now_ms // 60_000 - HISTORY_MINUTES
         with translated():
             names = cast(list[str], self._redis.hkeys(keys.HISTORY))
             old = [name for name in names if int(name.partition(":")[0]) < first]

@@ -4,7 +4,7 @@ import datetime as dt
 import json
 
 from exports.callbacks import CallbackEvent
-from exports.views import TaskView
+from exports.views import TaskView, to_second
 
 
 def make(view: TaskView, event: CallbackEvent) -> str:
@@ -22,25 +22,21 @@ def make(view: TaskView, event: CallbackEvent) -> str:
         "format": view.request.format,
         "processed": view.processed,
         "total": view.total,
-        "startedAt": _time(view.started_at),
-        "finishedAt": _time(view.finished_at),
+        "startedAt": to_second(view.started_at),
+        "finishedAt": to_second(view.finished_at),
         "errorCode": failed.code if failed else None,
         "fileName": view.file_name or None,
         "fileSize": view.file_size,
         "sha256": view.sha256 or None,
         "traceId": view.trace_id,
     }
-    return _dump({"type": event.type, "timestamp": _time(at), "data": data})
+    return _dump({"type": event.type, "timestamp": to_second(at), "data": data})
 
 
 def ping(endpoint_id: str, *, at: dt.datetime) -> str:
     """The body of a test call."""
-    return _dump({"type": "export.ping", "timestamp": _time(at), "data": {"endpoint": endpoint_id}})
+    return _dump({"type": "export.ping", "timestamp": to_second(at), "data": {"endpoint": endpoint_id}})
 
 
 def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _time(moment: dt.datetime | None) -> str | None:
-    return f"{moment.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%SZ}" if moment else None

@@ -17,9 +17,10 @@ import psycopg
 import pytest
 
 from exports.kinds.orders import sample
-from tests import services
-from tests.acceptance.conftest import FIRST, ROWS, Open
+from tests import services, six_days
+from tests.acceptance.conftest import Open
 from tests.processes import TOKEN, Site, wait_for
+from tests.six_days import FIRST, ROWS
 
 WINDOW = ("2026-09-01", "2026-09-06")
 SLOW = {"PAGE_ROWS": "50", "PAGE_ROWS_MIN": "20"}
@@ -31,7 +32,7 @@ def keys(data: bytes) -> list[int]:
 
 
 def expected(postgres: services.Postgres) -> list[int]:
-    with psycopg.connect(postgres.dsn("acceptance")) as connection:
+    with psycopg.connect(postgres.dsn(six_days.DATABASE)) as connection:
         rows = connection.execute(
             "SELECT id FROM orders ORDER BY (created_at AT TIME ZONE 'Asia/Shanghai')::date, id"
         ).fetchall()
@@ -220,7 +221,7 @@ class locked_orders:  # noqa: N801  reads as a statement
     """Every read of the orders table hangs for the block."""
 
     def __init__(self, postgres: services.Postgres) -> None:
-        self._connection = psycopg.connect(postgres.dsn("acceptance"))
+        self._connection = psycopg.connect(postgres.dsn(six_days.DATABASE))
 
     def __enter__(self) -> None:
         self._connection.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.acceptance.conftest import ROWS, Open
+from tests.acceptance.conftest import Open
 from tests.processes import Site, wait_for
+from tests.six_days import ROWS
 
 WINDOW = ("2026-09-01", "2026-09-06")
 

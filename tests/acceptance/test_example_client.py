@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import ROWS, Open
+from tests.acceptance.conftest import Open
 from tests.processes import TOKEN, Site
+from tests.six_days import ROWS
 
 CLIENT = Path(__file__).parents[2] / "docs" / "example_client.py"
 WINDOW = ("2026-09-01", "2026-09-06")

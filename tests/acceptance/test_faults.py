@@ -16,9 +16,10 @@ import redis
 
 from config.faults import window
 from config.faults.criteria import CRITERIA
-from tests.acceptance.conftest import ROWS, Open
+from tests.acceptance.conftest import Open
 from tests.databases import OrdersDatabase
 from tests.processes import Site
+from tests.six_days import ROWS
 
 ROOT = Path(__file__).resolve().parents[2]
 # A minute on two cores of one's own; they may be shared.

@@ -11,8 +11,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
 from tests import services
-from tests.acceptance.conftest import ROWS, Open, open_site, orders_url  # noqa: F401
+from tests.acceptance.conftest import Open, open_site  # noqa: F401
 from tests.processes import Site, wait_for
+from tests.six_days import ROWS
 
 pytestmark = pytest.mark.browser
 SLOW = {"PAGE_ROWS": "20", "PAGE_ROWS_MIN": "20"}

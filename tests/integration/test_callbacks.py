@@ -120,7 +120,7 @@ def test_a_failed_and_a_cancelled_export_are_told(receiver: Receiver) -> None:
 def test_a_stalled_task_is_told_once_an_epoch_and_again_when_it_ends(receiver: Receiver) -> None:
     task_id = pipeline.submit(DAY, DAY)
     for _ in range(2):
-        outbox.event(pipeline.view(task_id), "stalled")
+        outbox.event(pipeline.view(task_id), CallbackEvent.STALLED)
     deliver(task_id)
     assert [json.loads(received.body)["type"] for received in receiver.received] == ["export.stalled"]
     pipeline.work(task_id)
@@ -251,7 +251,7 @@ def test_tries_are_used_up_then_it_has_failed_and_stays_listed(receiver: Receive
 def test_410_ends_an_endpoint_for_this_task_alone(receiver: Receiver) -> None:
     receiver.answers(410, 200)
     task_id = pipeline.submit(DAY, DAY)
-    outbox.event(pipeline.view(task_id), "stalled")
+    outbox.event(pipeline.view(task_id), CallbackEvent.STALLED)
     [callback] = deliver(task_id)
     assert (callback.state, callback.attempts) == ("failed", 1)
     pipeline.work(task_id)
@@ -367,14 +367,14 @@ def test_a_receiver_that_hangs_delays_no_other_though_many_wait_for_it(receiver:
     with settings(receiver.endpoint("slow"), receiver.endpoint("sound"), callback_timeout_ms=10_000):
         views = [pipeline.view(pipeline.submit(DAY, DAY)) for _ in range(40)]
         for view in views:
-            outbox.event(view, "stalled")
+            outbox.event(view, CallbackEvent.STALLED)
         courier = threading.Thread(target=notify.deliver_due)
         courier.start()
         try:
             wait_for(lambda: len(receiver.of("sound")) == 40, limit_s=8)
             assert len(receiver.of("slow")) == 2
             # What ends meanwhile is told at once, while the others still hang.
-            outbox.event(views[0], "failed")
+            outbox.event(views[0], CallbackEvent.FAILED)
             wait_for(lambda: len(receiver.of("sound")) == 41, limit_s=8)
             assert len(receiver.of("slow")) == 2
         finally:
@@ -473,7 +473,7 @@ def test_the_audit_keeps_the_last_fifty_attempts(receiver: Receiver) -> None:
 
 def test_callbacks_expire_with_their_task(receiver: Receiver, redis_db: "redis.Redis") -> None:
     task_id = pipeline.submit(DAY, DAY)
-    outbox.event(pipeline.view(task_id), "stalled")
+    outbox.event(pipeline.view(task_id), CallbackEvent.STALLED)
     deliver(task_id)
     names = [f"export:callbacks:{task_id}", f"export:attempts:{task_id}"]
     assert {redis_db.pttl(name) for name in names} == {-1}

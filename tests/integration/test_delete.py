@@ -120,6 +120,8 @@ def test_the_owner_deletes_and_every_address_says_so(world: World, alice: Client
     ):
         assert (answer.status_code, answer.json()["code"]) == (410, "task_deleted")
     assert alice.get(EXPORTS).json()["tasks"] == []
+    [changed] = alice.get(EXPORTS, {"changedSince": "2026-01-01T00:00:00Z"}).json()["tasks"]
+    assert (changed["taskId"], changed["downloadUrl"]) == (task_id, None)
     assert bob.get(url).status_code == 404
 
 

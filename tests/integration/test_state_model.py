@@ -97,9 +97,7 @@ class TaskHistory(RuleBasedStateMachine):
         shards = [shard(name, ROWS * PAGES) for name in SHARDS[:count]]
         for found in shards:
             assert self.state.keep_plan(held, found.id, found.bounds) == ("stop" if self.model.cancelling else "ok")
-        word = self.state.write_plan(
-            held, shards, digest=DIGEST, specification="", as_of="2026-01-01T00:00:00+00:00", file_name="f"
-        )
+        word = self.state.write_plan(held, shards, digest=DIGEST, as_of="2026-01-01T00:00:00+00:00", file_name="f")
         if self.model.cancelling:
             assert word == "stop"
             return

@@ -50,9 +50,7 @@ def planned(state: Store, *shards: Shard) -> TaskRef:
     held = claim(state, task, Step.PLAN)
     for shard in shards:
         state.keep_plan(held, shard.id, shard.bounds)
-    word = state.write_plan(
-        held, shards, digest=DIGEST, specification="{}", as_of="2026-09-04T00:00:00+00:00", file_name="o.csv"
-    )
+    word = state.write_plan(held, shards, digest=DIGEST, as_of="2026-09-04T00:00:00+00:00", file_name="o.csv")
     assert word == "ok"
     return task
 

@@ -34,9 +34,7 @@ def planned_elsewhere(state: Store) -> Claim:
     if state.read(other.id) is None:
         state.submit(other, request("other"), fingerprint="f", traceparent=TRACE)
         first = claim(state, other, Step.PLAN)
-        state.write_plan(
-            first, [shard("a")], digest=DIGEST, specification="", as_of="2026-01-01T00:00:00+00:00", file_name="f"
-        )
+        state.write_plan(first, [shard("a")], digest=DIGEST, as_of="2026-01-01T00:00:00+00:00", file_name="f")
         claim(state, other, Step.SHARD)
     lease = state.leases([other.id])[other.id][0]
     task_request = state.request(other.id)
@@ -78,7 +76,7 @@ ACTS: dict[str, Act] = {
     "keep_plan": _on(lambda state, held: state.keep_plan(held, "z", "v")),
     "write_plan": _on(
         lambda state, held: state.write_plan(
-            held, [shard("z")], digest=DIGEST, specification="", as_of="2026-01-01T00:00:00+00:00", file_name="f"
+            held, [shard("z")], digest=DIGEST, as_of="2026-01-01T00:00:00+00:00", file_name="f"
         )
     ),
     "commit_page": _on(

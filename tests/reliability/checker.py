@@ -39,7 +39,7 @@ _AFTER: dict[str, set[str]] = {
 _SHARED = re.compile(
     r"export:(identity|workers|metrics|history|cleanup|notify|lost|sweep-lock|index:.+|request:[0-9a-f]{64})"
 )
-_OF_TASK = re.compile(r"export:(task|plan|shards|segments|pending|done|parts|events|running):(.+)")
+_OF_TASK = re.compile(rf"export:({'|'.join(keys._OF_TASK)}):(.+)")
 _GONE_AT_THE_END = {"plan", "pending", "segments", "done", "parts", "running"}
 
 
@@ -244,13 +244,7 @@ def _one_expiry(world: World, view: TaskView) -> Iterator[str]:
 
 def _keys_of(world: World, view: TaskView) -> dict[str, str]:
     """Name → key, those of the task that exist."""
-    names = keys.names(ref_of(view.task_id, view.request))
-    shared = ("leases", "metrics", "history", "cleanup", "notify", "lost")
-    own = {
-        name: key
-        for name, key in names.items()
-        if not name.startswith(("index", "owner", "runnable")) and name not in shared
-    }
+    own = {key.split(":")[1]: key for key in keys.own(ref_of(view.task_id, view.request))}
     return {name: key for name, key in own.items() if world.state.exists(key)}
 
 

@@ -2,8 +2,6 @@
 
 import contextlib
 import csv
-import datetime as dt
-import functools
 import io
 import json
 import os
@@ -18,18 +16,12 @@ from typing import Any
 
 import openpyxl
 import psycopg
-import pytest
 
-from exports.kinds.orders import sample
 from tests import services
 from tests.processes import Site, wait_for
 from tests.proxy import CuttingProxy
+from tests.six_days import DATABASE, ROWS, orders
 
-DATABASE = "reliability"
-READER = "reliability_reader"
-ROWS = 6000
-DAYS = 6
-FIRST = dt.date(2026, 9, 1)
 WINDOW = ("2026-09-01", "2026-09-06")
 GROUPS = ("fast", "lanes", "lanes", "finish")
 PATIENT = {
@@ -194,29 +186,6 @@ def installation(
         finally:
             site.close()
             server.stop()
-
-
-@pytest.fixture(scope="session")
-def orders_url(postgres: services.Postgres) -> str:
-    """URL of 6,000 orders over six business days, for a role that may only SELECT."""
-    return make_orders(postgres)
-
-
-@functools.cache
-def make_orders(postgres: services.Postgres) -> str:
-    """Once a server: each module that imports the fixture has a fixture of its own."""
-    postgres.execute(f"CREATE DATABASE {DATABASE}")
-    with psycopg.connect(postgres.dsn(DATABASE), autocommit=True) as connection:
-        for statement in sample.statements("postgresql"):
-            connection.execute(statement)
-        sample.insert(connection.cursor(), orders(), vendor="postgresql")
-        connection.execute(f"CREATE ROLE {READER} LOGIN")
-        connection.execute(f"GRANT SELECT ON orders TO {READER}")
-    return f"postgres://{READER}@{postgres.host}:{postgres.port}/{DATABASE}"
-
-
-def orders() -> Iterator[sample.Row]:
-    return sample.generate(ROWS, seed=1, days=DAYS, first_day=FIRST)
 
 
 def expected_keys() -> list[int]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from tests.acceptance.conftest import Open, open_site, orders_url  # noqa: F401
+from tests.acceptance.conftest import Open, open_site  # noqa: F401
 from tests.processes import Site, wait_for
 from tests.receiver import SECRET, Answer, Received, Receiver, receiving
 

@@ -21,16 +21,15 @@ from tests.reliability.installation import (
     DATABASE,
     GROUPS,
     PATIENT,
-    READER,
     ROWS,
     WINDOW,
     Installation,
     installation,
     locked_orders,
-    orders_url,  # noqa: F401  # fixture
     repeat_until,
     stopped,
 )
+from tests.six_days import READER
 
 WATCHED = "tests.reliability.watched.WatchedOrders"
 PATIENCE_S = 10

@@ -27,7 +27,6 @@ from tests.reliability.installation import (
     installation,
     keys,
     orders,
-    orders_url,  # noqa: F401  # fixture
 )
 
 WITH_ANOTHER_CLOCK = """

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 import pytest
 import redis
 
-from tests.processes import wait_for
+from tests.processes import WEB, wait_for
 from tests.reliability.installation import (
     WINDOW,
     Installation,
     expected_keys,
     installation,
     keys,
-    orders_url,  # noqa: F401  # fixture
 )
 
 
@@ -87,7 +86,7 @@ def test_an_evicting_redis_is_refused_at_the_start(orders_url: str) -> None:
         with redis.Redis.from_url(site.valkey.url()) as client:
             client.config_set("maxmemory-policy", "volatile-lru")
         worker = site.start_worker("lanes")
-        web = site.start_command("web", "-m", "gunicorn", "-c", "python:config.gunicorn")
+        web = site.start_command("web", *WEB)
         for process, name in ((worker, "lanes"), (web, "web")):
             assert process.wait(30) != 0
             [log] = site.folder.glob(f"{name}-*.log")

@@ -15,7 +15,6 @@ from tests.reliability.installation import (
     Installation,
     installation,
     locked_orders,
-    orders_url,  # noqa: F401  # fixture
 )
 
 DEFAULT_TIMES = {"LEASE_MS": "60000", "RENEW_EVERY_MS": "10000", "SWEEP_EVERY_MS": "5000"}

@@ -48,7 +48,7 @@ class Watch:
 
     def read(self, shard_id: str, cursor: str) -> None:
         if not self.largest:
-            self.largest = int(Limits.of(constants.load_snapshot(store().plan(self.task_id)[""])).key)
+            self.largest = int(Limits.of(constants.load_snapshot(store().snapshot(self.task_id))).key)
         self.reads.setdefault(shard_id, []).append((int(cursor or 0), self._tick()))
         time.sleep(0.002)  # the writer's turn
 

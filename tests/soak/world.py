@@ -26,7 +26,7 @@ from exports.kinds.orders import sample
 from tests import services
 from tests.conftest import running as started
 from tests.databases import OrdersDatabase
-from tests.processes import ALL_GROUPS, Site, running
+from tests.processes import ALL_GROUPS, WEB, Site, running
 from tests.proxy import CuttingProxy
 from tests.soak.ledger import Ledger
 from tests.soak.schedule import Event
@@ -37,7 +37,6 @@ DAYS = 10
 FIRST = dt.date(2026, 9, 1)
 OWNERS = ("ann", "bob", "eve")
 LEASE_S = 3.0
-_WEB = ("-m", "gunicorn", "-c", "python:config.gunicorn")
 _ZONE = dt.timezone(dt.timedelta(hours=8))
 _SETTINGS = {
     "PAGE_ROWS": "100",
@@ -114,7 +113,7 @@ class World:
     def _start(self, group: str) -> "subprocess.Popen[bytes]":
         self.starts += 1
         if group == "web":
-            return self.site._start("web", *_WEB)
+            return self.site.start_command("web", *WEB)
         return self.site.start_worker(group)
 
     # --- loads -----------------------------------------------------------------------------

@@ -2,8 +2,7 @@
 
 import json
 import sys
-from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from config.demo import run
 from config.demo.place import DemoError
 from config.demo.screen import Screen
+from exports.management.arguments import number
 
 _INTERRUPTED = 130
 
@@ -25,13 +25,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--rows", type=_number(1, 5_000_000), help="orders to make (400,000; with --serve those that are there)"
+            "--rows", type=number(1, 5_000_000), help="orders to make (400,000; with --serve those that are there)"
         )
-        parser.add_argument("--days", type=_number(1, 366), default=30, help="days they are spread over")
+        parser.add_argument("--days", type=number(1, 366), default=30, help="days they are spread over")
         parser.add_argument("--format", choices=["csv", "xlsx"], default="csv")
         parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
         parser.add_argument("--storage", choices=["folder", "s3"], default="folder", help="where finished files go")
-        parser.add_argument("--port", type=_number(0, 65_535), default=8000, help="of the web process; 0: a free one")
+        parser.add_argument("--port", type=number(0, 65_535), default=8000, help="of the web process; 0: a free one")
         parser.add_argument("--data", type=Path, default=Path("demo-data"), help="folder of everything it makes")
         parser.add_argument("--serve", action="store_true", help="submit nothing and stay up until interrupted")
         parser.add_argument("--json", action="store_true", help="one JSON object as the last line of stdout")
@@ -102,12 +102,3 @@ def _say_ops_page(running: run.Running, screen: Screen) -> None:
 
 def _tell(result: dict[str, Any]) -> None:
     print(json.dumps(result, ensure_ascii=False), flush=True)  # noqa: T201  # a command's answer
-
-
-def _number(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
-            raise ArgumentTypeError(f"must be a whole number from {low:,} to {high:,}")
-        return int(text)
-
-    return parse

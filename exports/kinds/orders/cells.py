@@ -178,7 +178,6 @@ def lost_surrogates(given: bytes, finished: bytes) -> bool:
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock
 _SERIAL_FROM = dt.datetime(1900, 3, 1)  # noqa: DTZ001  # wall clock
-_MINUTE_CHARACTERS = 16
 
 
 class TimeFinisher:

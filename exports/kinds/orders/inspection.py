@@ -14,8 +14,9 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from exports.conf import conf
-from exports.contracts import Column, Snapshot, TimeForm
-from exports.kinds.orders import cells, guards, plan, windows
+from exports.contracts import Column, TimeForm
+from exports.kinds.orders import guards, plan
+from exports.kinds.orders.pages import spelling_of
 from exports.kinds.orders.plan import Bounds
 from exports.kinds.orders.source import Source
 from exports.kinds.orders.statements import compile_page
@@ -87,13 +88,7 @@ def _pages(source: Source, *, columns: Sequence[Column], zone: zoneinfo.ZoneInfo
     if shard_bounds is None:
         return TableFinding("page query", fit=True, grave=False, text=f"{source.table} is empty; nothing to judge")
     with _statement() as connection:
-        spelling = cells.Spelling(
-            vendor=connection.vendor,
-            form=TimeForm.TEXT,
-            zone=conf().business_zone,
-            stored_zone=connection.timezone_name,
-            masked=frozenset(),
-        )
+        spelling = spelling_of(connection, form=TimeForm.TEXT, masked=frozenset())
         query = compile_page(source, connection=connection, columns=columns, spelling=spelling, first=True)
         parameters = query.parameters(connection, shard_bounds, key=int(shard_bounds.first), limit=conf().page_rows)
         index = _EXPLAINS[connection.vendor](connection, query.page, parameters, source.table)
@@ -111,9 +106,7 @@ def _newest_day(source: Source, *, zone: zoneinfo.ZoneInfo) -> Bounds | None:
     key, time = newest
     time = time if time.tzinfo else time.replace(tzinfo=dt.UTC)
     day = time.astimezone(zone).date()
-    snapshot = Snapshot(as_of=dt.datetime.max.replace(tzinfo=dt.UTC), bounds=plan.Limits(str(key)).to_text())
-    window = windows.day_bounds(day, zone=zone)
-    return Bounds.from_text(plan.plan_shard(source, snapshot=snapshot, shard_id=str(day), window=window).bounds)
+    return Bounds.from_text(plan.day_now(source, day, largest=key, zone=zone).bounds)
 
 
 def _explain_postgresql(connection: BaseDatabaseWrapper, sql: str, parameters: list[Any], table: str) -> str:

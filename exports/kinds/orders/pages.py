@@ -52,7 +52,7 @@ class PageReader:
         if not parsed.last or cursor == parsed.last:
             return EMPTY
         with _statement(parsed) as connection:
-            spelling = _spelling(connection, form=form, masked=masked)
+            spelling = spelling_of(connection, form=form, masked=masked)
             query = self._query(connection, spelling=spelling, first=not cursor)
             parameters = query.parameters(connection, parsed, key=int(cursor or parsed.first), limit=limit)
             raw = _FETCH[connection.vendor](connection, query.page, parameters)
@@ -165,7 +165,8 @@ def _sends_utf8(connection: BaseDatabaseWrapper) -> bool:
     return encoding != "SQL_ASCII"
 
 
-def _spelling(connection: BaseDatabaseWrapper, *, form: TimeForm, masked: frozenset[str]) -> cells.Spelling:
+def spelling_of(connection: BaseDatabaseWrapper, *, form: TimeForm, masked: frozenset[str]) -> cells.Spelling:
+    """Of a session, under the settings in force."""
     return cells.Spelling(
         vendor=connection.vendor,
         form=form,

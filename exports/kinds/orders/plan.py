@@ -6,6 +6,7 @@ A row belongs if its time lies in the day and before `as_of`, and its key is at 
 import datetime as dt
 import json
 import time
+import zoneinfo
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,7 +17,7 @@ from django.db.models import Max
 from exports.conf import conf
 from exports.contracts import Drift, Recount, Shard, Snapshot
 from exports.errors import SourceUnavailable
-from exports.kinds.orders import guards
+from exports.kinds.orders import guards, windows
 from exports.kinds.orders.failures import TIMEOUT
 from exports.kinds.orders.source import CompiledRows, Marks, Source, compiled
 
@@ -127,6 +128,12 @@ def plan_shard(source: Source, *, snapshot: Snapshot, shard_id: str, window: tup
         settled=limits.settled,
     )
     return Shard(id=shard_id, label=shard_id, bounds=bounds.to_text(), planned=totals.rows)
+
+
+def day_now(source: Source, day: dt.date, *, largest: int, zone: zoneinfo.ZoneInfo) -> Shard:
+    """A day as it is at this moment, without a promise. largest: key that no row is beyond."""
+    snapshot = Snapshot(as_of=dt.datetime.max.replace(tzinfo=dt.UTC), bounds=Limits(str(largest)).to_text())
+    return plan_shard(source, snapshot=snapshot, shard_id=str(day), window=windows.day_bounds(day, zone=zone))
 
 
 def recount(source: Source, *, shard: Shard, snapshot: Snapshot) -> Recount:

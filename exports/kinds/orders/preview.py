@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Max
 
-from exports.contracts import Preview, Shard, Snapshot
+from exports.contracts import Preview, Shard
 from exports.errors import SourceUnavailable
 from exports.kinds.orders import guards, inspection, plan, windows
 from exports.kinds.orders.failures import TIMEOUT
@@ -80,8 +80,7 @@ def _sample(
     day = min(counts, key=lambda day: counts[day])
     with guards.statement(limit_ms=_left_ms(deadline)) as connection:
         largest = source.rows(connection).aggregate(largest=Max("pk"))["largest"]
-    snapshot = Snapshot(as_of=_FOREVER, bounds=plan.Limits(str(largest)).to_text())
-    return plan.plan_shard(source, snapshot=snapshot, shard_id=str(day), window=windows.day_bounds(day, zone=zone))
+    return plan.day_now(source, day, largest=largest, zone=zone)
 
 
 def _issues(source: Source, days: Sequence[dt.date], *, zone: zoneinfo.ZoneInfo) -> list[str]:

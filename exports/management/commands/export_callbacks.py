@@ -6,8 +6,9 @@ from typing import Any
 
 from exports import service
 from exports.callbacks import Attempt, Callback, CallbackResult
-from exports.management import shapes
+from exports.management.arguments import number
 from exports.management.base import OPERATOR, Answer, ExportCommand, note
+from exports.views import to_second
 
 
 def _time(text: str) -> dt.datetime:
@@ -15,18 +16,11 @@ def _time(text: str) -> dt.datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
-def _attempts(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 10:
-        raise ValueError
-    return number
-
-
 def _multiplier(text: str) -> float:
-    number = float(text)
-    if not 1 <= number <= 10:
+    multiplier = float(text)
+    if not 1 <= multiplier <= 10:
         raise ValueError
-    return number
+    return multiplier
 
 
 class Command(ExportCommand):
@@ -43,7 +37,7 @@ class Command(ExportCommand):
         failed = actions.add_parser("replay-failed", help="send anew all that have failed since a time")
         failed.add_argument("--since", type=_time, required=True, help="such as 2026-09-30T08:00; UTC without a zone")
         for tries in (replay, failed):
-            tries.add_argument("--attempts", type=_attempts, default=3, help="1 to 10 (3)")
+            tries.add_argument("--attempts", type=number(1, 10), default=3, help="1 to 10 (3)")
             tries.add_argument("--multiplier", type=_multiplier, default=2.0, help="of the pauses, 1 to 10 (2)")
         ping = actions.add_parser("ping", help="a test call to an endpoint, once and now")
         ping.add_argument("endpoint", help="its id in the settings")
@@ -103,7 +97,7 @@ def _ping(given: dict[str, Any]) -> Answer:
 
 
 def _lines(task: str, callback: Callback) -> list[str]:
-    following = f", next attempt {shapes.time(callback.next_at)}" if callback.next_at else ""
+    following = f", next attempt {to_second(callback.next_at)}" if callback.next_at else ""
     head = f"{callback.key.message_id(task)}  {callback.state}  {callback.attempts} attempts{following}"
     return [head, *(_attempt_line(attempt) for attempt in callback.log)]
 
@@ -111,7 +105,7 @@ def _lines(task: str, callback: Callback) -> list[str]:
 def _attempt_line(attempt: Attempt) -> str:
     result = attempt.result or "no word of its end"
     return (
-        f"  {attempt.number:>3}  {shapes.time(attempt.sent_at)}  {result:<11} {attempt.status or '-':>3}"
+        f"  {attempt.number:>3}  {to_second(attempt.sent_at)}  {result:<11} {attempt.status or '-':>3}"
         f"  {attempt.duration_ms:>6} ms  {attempt.reason}".rstrip()
     )
 
@@ -124,7 +118,7 @@ def _data(task: str, callback: Callback) -> dict[str, Any]:
         "state": callback.state,
         "attempts": callback.attempts,
         "replays": callback.replays,
-        "nextAttemptAt": shapes.time(callback.next_at),
+        "nextAttemptAt": to_second(callback.next_at),
         "payload": callback.body,
         "log": [_attempt_data(attempt) for attempt in callback.log],
     }
@@ -133,8 +127,8 @@ def _data(task: str, callback: Callback) -> dict[str, Any]:
 def _attempt_data(attempt: Attempt) -> dict[str, Any]:
     return {
         "attempt": attempt.number,
-        "sentAt": shapes.time(attempt.sent_at),
-        "responseAt": shapes.time(attempt.response_at),
+        "sentAt": to_second(attempt.sent_at),
+        "responseAt": to_second(attempt.response_at),
         "result": attempt.result,
         "statusCode": attempt.status or None,
         "durationMs": attempt.duration_ms,

@@ -6,6 +6,7 @@ from exports import service
 from exports.errors import TaskDeleted
 from exports.management import shapes
 from exports.management.base import OPERATOR, Answer, TaskCommand, sentence
+from exports.service import Details
 from exports.views import AuditEntry
 
 
@@ -14,10 +15,10 @@ class Command(TaskCommand):
 
     def answer(self, given: dict[str, Any]) -> Answer:
         task = given["task"]
-        audit = service.read_audit(task, principal=OPERATOR)
         try:
-            return _show(task, audit)
+            return _show(service.read_details(task, principal=OPERATOR))
         except TaskDeleted as error:
+            audit = service.read_audit(task, principal=OPERATOR)
             data = {
                 "error": sentence(error),
                 "code": error.code,
@@ -26,17 +27,14 @@ class Command(TaskCommand):
             return Answer([sentence(error), *_audit_lines(audit)], data, done=False)
 
 
-def _show(task: str, audit: list[AuditEntry]) -> Answer:
-    view = service.read_task(task, principal=OPERATOR)
-    shards = service.read_shards(task, principal=OPERATOR)
-    events = service.read_events(task, principal=OPERATOR)
-    lines = [*shapes.task_lines(view), "", shapes.SHARD_HEADER, *map(shapes.shard_line, shards)]
-    lines += ["", "history", *map(shapes.event_line, events), *_audit_lines(audit)]
+def _show(found: Details) -> Answer:
+    lines = [*shapes.task_lines(found.task), "", shapes.SHARD_HEADER, *map(shapes.shard_line, found.shards)]
+    lines += ["", "history", *map(shapes.event_line, found.events), *_audit_lines(found.audit)]
     data = {
-        **shapes.task_data(view),
-        "shardList": [shapes.shard_data(shard) for shard in shards],
-        "events": [shapes.event_data(event) for event in events],
-        "audit": [shapes.audit_data(entry) for entry in audit],
+        **shapes.task_data(found.task),
+        "shardList": [shapes.shard_data(shard) for shard in found.shards],
+        "events": [shapes.event_data(event) for event in found.events],
+        "audit": [shapes.audit_data(entry) for entry in found.audit],
     }
     return Answer(lines, data)
 

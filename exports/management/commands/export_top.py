@@ -9,7 +9,7 @@ from exports.management import arguments, shapes
 from exports.management.base import Answer, ExportCommand
 from exports.operations import overview
 from exports.operations.overview import Overview, WorkerView
-from exports.views import TaskView
+from exports.views import TaskView, to_second
 
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -42,7 +42,7 @@ def _lines(seen: Overview) -> list[str]:
     counts = "  ".join(f"{state} {seen.states[state]:,}" for state in State)
     oldest = f", the oldest for {seen.oldest_queued.total_seconds():,.0f} s" if seen.oldest_queued else ""
     return [
-        f"{shapes.time(seen.at)}  {seen.rows_per_second:,.0f} rows/s",
+        f"{to_second(seen.at)}  {seen.rows_per_second:,.0f} rows/s",
         f"{counts}  stalled {seen.stalled:,}{oldest}",
         "",
         f"{'queue':<8} {'tasks':>6} {'hints':>6}",
@@ -70,7 +70,7 @@ def _or_unknown(count: int | None) -> str:
 
 def _data(seen: Overview) -> dict[str, Any]:
     return {
-        "at": shapes.time(seen.at),
+        "at": to_second(seen.at),
         "states": dict(seen.states),
         "stalled": seen.stalled,
         "rowsPerSecond": round(seen.rows_per_second, 1),

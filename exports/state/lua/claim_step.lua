@@ -52,7 +52,7 @@ for i = 1, #held_steps, 2 do
   if l.claim == A.claim then return answer(held_steps[i], l.fence, '0') end
 end
 if (state ~= 'queued' and state ~= 'running') or cancel_requested() ~= '' then return {'stop'} end
-local class = phase == '' and 'plan' or phase == 'fetch' and 'shard' or phase
+local class = class_of(phase)
 if class ~= A.class then return {'done'} end
 if class ~= 'plan' and t[3] ~= A.digest then
   redis.call('HSETNX', K.task, 'foreign_since', int(now))

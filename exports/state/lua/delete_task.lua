@@ -30,7 +30,7 @@ if redis.call('HEXISTS', K.task, 'deleted_at') == 1 then return {'deleted'} end
 local now = now_ms()
 if state == 'failed' then enter('cancelled', now) end
 redis.call('DEL', K.plan, K.shards, K.pending, K.segments, K.done, K.parts)
-redis.call('HDEL', K.task, 'file_name', 'file_size', 'sha256', 'object_key', 'warnings', 'specification', 'error_code',
+redis.call('HDEL', K.task, 'file_name', 'file_size', 'sha256', 'object_key', 'warnings', 'error_code',
   'error_phase', 'error_shard', 'error_page', 'error_cursor', 'error_attempts', 'error_retryable')
 redis.call('HSET', K.task, 'deleted_at', int(now), 'deleted_by', A.by, 'deleted_reason', A.reason)
 redis.call('ZADD', K.cleanup, int(now), A.cleanup_member)

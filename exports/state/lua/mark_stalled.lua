@@ -18,6 +18,6 @@ local now = now_ms()
 if t[1] ~= 'running' or (t[4] or '') ~= '' or now - number_of(t[3] or '') < tonumber(A.after_ms) then return {'no'} end
 redis.call('HSET', K.task, 'stalled_at', int(now))
 redis.call('HINCRBY', K.metrics, 'stalled', 1)
-propose(t[2] == '' and 'plan' or t[2] == 'fetch' and 'shard' or t[2], 0)
+propose(class_of(t[2]), 0)
 note(now, 'stalled', '')
 return {'stalled'}

@@ -20,7 +20,7 @@
 --   gone      there is no such task
 local function forget_plan()
   redis.call('DEL', K.plan, K.shards, K.pending, K.segments, K.done, K.parts)
-  redis.call('HDEL', K.task, 'digest', 'specification', 'as_of', 'file_name', 'plan_claim', 'recipe_claim', 'file_size',
+  redis.call('HDEL', K.task, 'digest', 'as_of', 'file_name', 'plan_claim', 'recipe_claim', 'file_size',
     'sha256', 'object_key', 'warnings', 'shard_count')
   redis.call('HSET', K.task, 'phase', '')
   redis.call('ZADD', K.pending, 0, 'plan')
@@ -73,8 +73,7 @@ else
   read_again(A.shards)
   forget_attempts()
 end
-for _, key in ipairs({K.task, K.plan, K.shards, K.pending, K.segments, K.done, K.parts, K.events, K.audit, K.callbacks,
-  K.attempts, K.request}) do
+for _, key in ipairs(OWN) do
   redis.call('PERSIST', key)
 end
 redis.call('HDEL', K.task, 'error_code', 'error_phase', 'error_shard', 'error_page', 'error_cursor', 'error_attempts',
@@ -85,7 +84,6 @@ redis.call('HINCRBY', K.task, 'epoch', 1)
 redis.call('ZREM', K.cleanup, A.cleanup_member)
 redis.call('ZREM', K.notify, A.id)
 enter('queued', now)
-local phase = redis.call('HGET', K.task, 'phase')
-propose(phase == '' and 'plan' or phase == 'fetch' and 'shard' or phase, now)
+propose(class_of(redis.call('HGET', K.task, 'phase')), now)
 note(now, 'rerun', (A.scratch == '1' and 'from scratch ' or '') .. A.by)
 return {'ok'}

@@ -4,13 +4,12 @@
 -- KEYS
 --   pending   zset    step -> earliest time (ms)
 -- ARGV
---   claim          text    the claim that holds the plan
---   page_rows      rows    first page size of every shard
---   digest         text    digest of the specification
---   specification  text    the specification, for readers
---   as_of          text    ISO 8601, UTC
---   file_name      text    name of the file for people
---   shards*        text    shard id, planned rows, …
+--   claim      text    the claim that holds the plan
+--   page_rows  rows    first page size of every shard
+--   digest     text    digest of the specification
+--   as_of      text    ISO 8601, UTC
+--   file_name  text    name of the file for people
+--   shards*    text    shard id, planned rows, …
 -- USES
 --   time
 --   records
@@ -40,7 +39,7 @@ if #A.shards == 0 then
   phase, class = 'render', 'render'
   redis.call('ZADD', K.pending, 0, 'render')
 end
-redis.call('HSET', K.task, 'phase', phase, 'digest', A.digest, 'specification', A.specification, 'as_of', A.as_of,
+redis.call('HSET', K.task, 'phase', phase, 'digest', A.digest, 'as_of', A.as_of,
   'file_name', A.file_name, 'shard_count', int(#A.shards / 2),
   'planned_rows', int(rows), 'plan_claim', A.claim)
 drop_lease('plan')

@@ -37,6 +37,10 @@ local function observe_duration(now)
   redis.call('HSET', K.task, 'observed_epoch', t[2])
 end
 
+-- Every key of the task that outlives its end for a while.
+local OWN = {K.task, K.plan, K.shards, K.pending, K.segments, K.done, K.parts, K.events, K.audit, K.callbacks, K.attempts,
+  K.request}
+
 local function end_task(state, now, detail)
   for _, step in ipairs(redis.call('HKEYS', K.running)) do
     drop_lease(step)
@@ -52,8 +56,7 @@ local function end_task(state, now, detail)
   end
   local expiry = now + tonumber(A.keep_ms)
   redis.call('HSET', K.task, 'expires_at', int(expiry))
-  for _, key in ipairs({K.task, K.plan, K.shards, K.pending, K.segments, K.done, K.parts, K.events, K.audit,
-    K.callbacks, K.attempts, K.request}) do
+  for _, key in ipairs(OWN) do
     redis.call('PEXPIREAT', key, int(expiry))
   end
   redis.call('ZADD', K.notify, int(now), A.id)

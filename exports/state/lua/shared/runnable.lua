@@ -6,6 +6,11 @@
 --   runnable_upload  zset    same
 -- ARGV
 --   id        text    task id
+-- The class of the next step, by the phase.
+local function class_of(phase)
+  return phase == '' and 'plan' or phase == 'fetch' and 'shard' or phase
+end
+
 local function propose(step, now)
   for _, name in ipairs({'plan', 'shard', 'render', 'upload'}) do
     if name == step then
