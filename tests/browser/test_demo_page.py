@@ -72,8 +72,9 @@ def test_an_export_is_submitted_followed_and_downloaded(
     seen: list[int] = []
 
     def done() -> bool:
+        ended = state(row) == "succeeded"  # read before the bar, so that the last bar seen is the end's
         seen.append(round(float(row.find_element(By.CSS_SELECTOR, "progress").get_property("value"))))
-        return state(row) == "succeeded"
+        return ended
 
     wait_for(done, limit_s=90)
     assert seen == sorted(seen) and seen[-1] == 100
