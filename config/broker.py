@@ -114,7 +114,7 @@ def _hardened(base: Any) -> Callable[..., Consumer]:
             self._wait_s = timeout / 1000
 
         def __next__(self) -> Any:
-            if self.broker.at_work():
+            if not self.message_cache and self.broker.at_work():
                 time.sleep(_AT_WORK_S)
                 return None
             with _mapping():
