@@ -1,11 +1,11 @@
 """CSV by RFC 4180: CRLF record ends, fields quoted only where they must be, one header."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import numpy as np
 
-from exports.blocks import CELL, ROW, Block, Grid, Numbers
+from exports.blocks import CELL, ROW, Block, Grid
 from exports.contracts import CellType, Page, Specification, TimeForm
 from exports.formats.base import Literal, Range, SegmentPages
 from exports.formats.cells import (
@@ -23,18 +23,24 @@ from exports.formats.deflate import crc32
 from exports.formats.formulas import looks_like_formula, suspects
 
 _RECORD_END: Final = b"\r\n"
+_QUOTE: Final = ord('"')
 _DATE_LENGTH: Final = len("2026-09-14")
-# Stand for a separator behind a time whose offset lacks its minutes: no cell holds these either, since they are
-# control characters, which have been replaced.
-_SHORTENED: Final = 2
-_CELL_AFTER_HOURS: Final = bytes([CELL[0] - _SHORTENED])
-_ROW_AFTER_HOURS: Final = bytes([ROW[0] - _SHORTENED])
+# What is to stand around a separator is marked in the separator itself: it becomes a smaller number. No cell holds
+# any of these, since they are control characters, which have been replaced.
+_SHORTENED: Final = 2  # before it: the minutes that the offset of a time lacks
+_OPENED: Final = 4  # behind it: the quote that opens a field
+_CLOSED: Final = 8  # before it: the quote that closes a field
+_AROUND: Final = {
+    before + behind: (text_before, text_behind)
+    for before, text_before in ((0, b""), (_SHORTENED, SHORT_OFFSET_REST), (_CLOSED, b'"'))
+    for behind, text_behind in ((0, b""), (_OPENED, b'"'))
+}
 
 
 class DelimitedEncoder:
     """Pages of CSV records in the charset of the specification.
 
-    A page is copied as it is but for the cells that need a change; then its separators become those of CSV.
+    A page is copied as it is but for the cells that need another text; then its separators become those of CSV.
     """
 
     def __init__(self, specification: Specification) -> None:
@@ -45,7 +51,7 @@ class DelimitedEncoder:
             [specification.formula_guard and column.type in TEXT_TYPES for column in columns], np.bool_
         )
         self._delimiter = specification.delimiter.encode()
-        self._quoted = self._delimiter + b'"\r\n'
+        self._quoted = self._delimiter + bytes([_QUOTE]) + _RECORD_END
         self._charset = specification.charset
 
     def page(self, block: Block) -> Page:
@@ -60,7 +66,7 @@ class DelimitedEncoder:
         # Before anything is replaced: a leading NUL calls for the guard.
         texts |= self._guard_formulas(grid)
         texts |= {number: without_forbidden(texts.get(number, cell)) for number, cell in grid.texts(unfit)}
-        texts |= {number: _quote(texts.get(number, cell)) for number, cell in grid.texts(self._to_quote(grid))}
+        texts |= self._quote_fields(grid, codes, texts)
         data = self._charset_bytes(self._records(grid.patched(codes.tobytes(), texts)))
         return Page(data=data, rows=block.rows, raw_length=len(data), raw_crc=crc32(data), warnings=notes)
 
@@ -89,20 +95,27 @@ class DelimitedEncoder:
         guarded = grid.texts(numbers[self._guarded[numbers % self._width]])
         return {number: b"'" + cell for number, cell in guarded if looks_like_formula(cell)}
 
-    def _to_quote(self, grid: Grid) -> Numbers:
-        found = np.concatenate([grid.positions(byte) for byte in self._quoted])
-        if self._width > 1:
-            return grid.numbers(found)
-        # An empty line is no record to most readers.
-        return np.union1d(grid.numbers(found), np.flatnonzero(grid.starts == grid.ends))
+    def _quote_fields(
+        self, grid: Grid, codes: np.typing.NDArray[np.uint8], texts: Mapping[int, bytes]
+    ) -> dict[int, bytes]:
+        """Mark the quotes of fields in `codes`; the new text of those whose own text has quotes or is new."""
+        quoted = grid.numbers(np.concatenate([grid.positions(byte) for byte in self._quoted]))
+        if self._width == 1:  # an empty line is no record to most readers
+            quoted = np.union1d(quoted, np.flatnonzero(grid.starts == grid.ends))
+        plain = np.ones(len(grid.ends), np.bool_)
+        plain[[0, *texts]] = False  # the first field has no separator before it
+        plain[grid.numbers(grid.positions(_QUOTE))] = False
+        marked = quoted[plain[quoted]]
+        codes[grid.starts[marked] - 1] -= _OPENED
+        codes[grid.ends[marked]] -= _CLOSED
+        others = grid.texts(quoted[~plain[quoted]])
+        return {number: _quote(texts.get(number, cell)) for number, cell in others}
 
     def _records(self, cells: bytes) -> bytes:
-        return (
-            cells.replace(_CELL_AFTER_HOURS, SHORT_OFFSET_REST + self._delimiter)
-            .replace(_ROW_AFTER_HOURS, SHORT_OFFSET_REST + _RECORD_END)
-            .replace(CELL, self._delimiter)
-            .replace(ROW, _RECORD_END)
-        )
+        for mark, (before, behind) in _AROUND.items():
+            cells = cells.replace(bytes([CELL[0] - mark]), before + self._delimiter + behind)
+            cells = cells.replace(bytes([ROW[0] - mark]), before + _RECORD_END + behind)
+        return cells
 
     def _charset_bytes(self, text: bytes) -> bytes:
         return text.decode().encode(self._charset) if self._charset == "gb18030" else text

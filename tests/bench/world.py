@@ -56,7 +56,7 @@ class World:
                 self._signal(name, signal.SIGCONT)
 
     def _asleep(self, name: str) -> None:
-        """Idle workers look for hints ten times a second each; those of other sites must not disturb a case."""
+        """Idle workers look for hints, and for each other; those of other sites must not disturb a case."""
         self._signal(name, signal.SIGSTOP)
 
     def _signal(self, name: str, number: signal.Signals) -> None:

@@ -102,7 +102,7 @@ def test_a_time_out_is_a_closed_connection_to_the_consumer(broker, valkey, metho
         "ack": lambda: consumer.ack(message),
         "nack": lambda: consumer.nack(message),
         "requeue": lambda: consumer.requeue([message]),
-        "next": lambda: next(consumer),
+        "next": lambda: next(broker.consume("plan", prefetch=1, timeout=50)),
     }
     with frozen(valkey), pytest.raises(ConnectionClosed):
         calls[method]()
@@ -115,6 +115,42 @@ def test_an_enqueue_without_an_answer_is_sent_once(broker, valkey):
         actor.send()
     wait_until(broker.client.ping)
     assert broker.client.llen(f"{broker.namespace}:plan") == 2
+
+
+def test_a_waiting_consumer_is_rung_for(broker):
+    """It would not look again for a minute."""
+    actor = declare(broker, lambda: None)
+    consumer = broker.consume("plan", timeout=60_000)
+    threading.Timer(0.2, actor.send).start()
+    began = time.monotonic()
+    assert next(consumer) is None  # the ring
+    assert next(consumer).actor_name == "probe"
+    assert time.monotonic() - began < 10
+
+
+def test_a_lost_ring_costs_one_waiting_time(broker):
+    declare(broker, lambda: None).send()
+    broker.client.delete(broker.bell("plan"))
+    assert next(broker.consume("plan", timeout=60_000)).actor_name == "probe"
+
+
+def test_rings_that_nobody_hears_do_not_stay(broker):
+    declare(broker, lambda: None).send()
+    assert 0 < broker.client.ttl(broker.bell("plan")) <= 5
+
+
+def test_a_process_at_work_leaves_messages_of_all_queues_to_others(broker):
+    actors = [
+        dramatiq.actor(lambda: None, broker=broker, actor_name=name, queue_name=name) for name in ("plan", "finish")
+    ]
+    for actor in actors:
+        actor.send()
+    mine, other = (broker.consume(name, timeout=50) for name in ("plan", "finish"))
+    message = next(mine)
+    assert next(other) is None
+    assert broker.waiting("finish") == 1
+    mine.ack(message)
+    assert next(other).actor_name == "finish"
 
 
 def test_a_busy_worker_that_fetches_nothing_keeps_its_heartbeat(broker):

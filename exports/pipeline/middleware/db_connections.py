@@ -6,9 +6,19 @@ from django.db import close_old_connections, connections
 from dramatiq import Broker, Middleware, Worker
 from dramatiq.broker import MessageProxy
 
+from exports.conf import conf
+
+_READ_ORDERS = {"plan", "shard"}
+"""Queues."""
+
 
 class DbConnections(Middleware):
     """Drops broken and aged connections before and after each message, all of them when a thread ends."""
+
+    def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
+        """Import the driver where orders are read, without connecting: the first page need not wait for it."""
+        if _READ_ORDERS & (worker.consumer_whitelist or _READ_ORDERS):
+            connections[conf().database]
 
     def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
         close_old_connections()
