@@ -86,8 +86,9 @@ def _serve(options: run.Options, screen: Screen, *, as_json: bool) -> None:
 def _say_what_to_open(running: run.Running, screen: Screen) -> None:
     first_day, last_day = running.wanted.first_day, running.wanted.last_day
     body = f'{{"requestId": "1", "from": "{first_day}", "to": "{last_day}", "format": "csv"}}'
+    screen.line(f"front end    {running.url}/demo/")
     screen.line(f"my exports   {running.url}/api/orders/export")
-    screen.line(f"API schema   {running.url}/api/schema/")
+    screen.line(f"API          {running.url}/api/docs/")
     screen.line(f"metrics      {running.url}/metrics")
     screen.line(f"submit       curl -H 'Content-Type: application/json' -d '{body}' {running.url}/api/orders/export")
     screen.line(f"commands     . {running.environment_file} && {sys.executable} manage.py export_list")
