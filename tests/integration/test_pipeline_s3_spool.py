@@ -16,13 +16,14 @@ from exports.conf import conf
 from exports.contracts import Format, Principal, Right, Shard
 from exports.errors import StepBroken
 from exports.kinds.orders import sample
+from exports.messages import Language, failure_sentence
 from exports.pipeline import manifest, plan, purging, sweep
 from tests import pipeline, services
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase
 from tests.kinds import FlakyOrders
 from tests.pipeline import ANN, submit, work
-from tests.s3_proxy import INTERNAL, PUT, SLOW_DOWN, Call, Fault, S3Proxy
+from tests.s3_proxy import INTERNAL, LOST_REPLY, PUT, SLOW_DOWN, Call, Fault, S3Proxy
 
 BOSS = Principal("boss", frozenset(Right))
 WINDOW = ("2026-09-01", "2026-09-03")
@@ -84,44 +85,38 @@ def test_a_piece_is_a_page_named_by_its_claim_and_where_it_begins(prefix: str, s
     assert {(segment, "0" * 15) for segment in segments} < {(segment, offset) for segment, _, offset in pieces}
 
 
-def test_a_page_that_the_store_does_not_take_is_read_again(prefix: str, proxy: S3Proxy) -> None:
+def test_a_page_that_is_not_taken_or_not_answered_for_is_read_again_and_in_the_file_once(
+    prefix: str, proxy: S3Proxy
+) -> None:
+    expected = pipeline.export(*WINDOW)
+    FlakyOrders.reads.clear()
     task_id = submit(*WINDOW)
     plan.plan.fn()
-    proxy.fail(PUT, SLOW_DOWN, times=2)
+    proxy.fail(PUT, SLOW_DOWN)
+    proxy.fail(PUT, LOST_REPLY)
     assert work(task_id).state == "succeeded"
+    assert pipeline.read_file(task_id) == expected
     assert len(FlakyOrders.reads) == PAGES + DAYS + 2  # a shard ends with an empty page
 
 
-def test_a_page_whose_answer_is_lost_is_in_the_file_once(prefix: str, proxy: S3Proxy) -> None:
-    expected = pipeline.export(*WINDOW)
-    task_id = submit(*WINDOW)
-    plan.plan.fn()
-    proxy.fail(PUT, Fault(forward=True), times=2)
-    assert work(task_id).state == "succeeded"
-    assert pipeline.read_file(task_id) == expected
-
-
+@pytest.mark.parametrize(("taken", "told"), [(0, "planning failed: "), (3, "fetch failed on 2026-09-01, page 3 (")])
 def test_a_store_that_stays_away_fails_the_task_at_its_page_and_a_rerun_goes_on_there(
-    prefix: str, proxy: S3Proxy
+    prefix: str, proxy: S3Proxy, taken: int, told: str
 ) -> None:
-    task_id = submit(*WINDOW)
-    plan.plan.fn()
-    puts: list[Call] = []
-
-    def fail_from_the_third(call: Call) -> Fault | None:
-        puts.extend([call] * (call.name == PUT))
-        return INTERNAL if call.name == PUT and len(puts) > 2 else None
-
-    proxy.decide = fail_from_the_third
-    found = work(task_id)
+    """The first object is the place that plan makes, each other one a page."""
+    proxy.decide = lambda call: INTERNAL if call.name == PUT and proxy.count(PUT) > taken else None
+    with exports_settings(leases_per_task=1):
+        task_id = submit(*WINDOW)
+        found = work(task_id)
     assert found.failure is not None
-    assert (found.state, found.phase, found.failure.code) == ("failed", "fetch", "store_unavailable")
+    assert failure_sentence(found.failure, Language.EN).startswith(told)
+    assert (found.state, found.failure.code) == ("failed", "store_unavailable")
     assert (found.failure.attempts, found.failure.retryable) == (4, True)
     proxy.forget()
     FlakyOrders.reads.clear()
     service.rerun(task_id, principal=BOSS)
     assert work(task_id).state == "succeeded"
-    assert len(FlakyOrders.reads) == PAGES - 2 + DAYS
+    assert len(FlakyOrders.reads) == PAGES - max(0, taken - 1) + DAYS
 
 
 @pytest.mark.parametrize(("harm", "moment"), [("gone", "before render"), ("flipped", "before upload")])
