@@ -2,6 +2,7 @@
 
 import datetime as dt
 import io
+import random
 import time
 import uuid
 import zipfile
@@ -56,6 +57,13 @@ def in_store(s3: services.S3, prefix: str) -> set[str]:
     return {name for name in s3.objects(prefix) if not name.startswith("spool/") and name != "identity"}
 
 
+def quiet(proxy: S3Proxy) -> None:
+    """Nothing is left to do, and no call counts that was made for it."""
+    proxy.forget()
+    sweep.clean_up()
+    proxy.forget()
+
+
 def members(data: bytes) -> dict[str, bytes]:
     """What must be equal in two workbooks of two tasks."""
     with zipfile.ZipFile(io.BytesIO(data)) as book:
@@ -97,6 +105,24 @@ def test_a_page_that_is_not_taken_or_not_answered_for_is_read_again_and_in_the_f
     assert work(task_id).state == "succeeded"
     assert pipeline.read_file(task_id) == expected
     assert len(FlakyOrders.reads) == PAGES + DAYS + 2  # a shard ends with an empty page
+
+
+@pytest.mark.parametrize("most", [2, pytest.param(1000, marks=[pytest.mark.soak, pytest.mark.timeout(900)])])
+def test_each_call_to_the_store_may_fail_or_lose_its_answer(prefix: str, proxy: S3Proxy, most: int) -> None:
+    """From plan to publish; a sample of them, seeded by pytest-randomly."""
+    expected = pipeline.export(*WINDOW)
+    quiet(proxy)
+    work(submit(*WINDOW))
+    calls = len(proxy.calls)
+    quiet(proxy)
+    for number in random.sample(range(1, calls + 1), min(most, calls)):
+        for fault in (INTERNAL, LOST_REPLY):
+            proxy.decide = lambda _, number=number, fault=fault: fault if len(proxy.calls) == number else None
+            task_id = submit(*WINDOW)
+            assert work(task_id).state == "succeeded", (number, fault)
+            quiet(proxy)
+            assert pipeline.read_file(task_id) == expected, (number, fault)
+            quiet(proxy)
 
 
 @pytest.mark.parametrize(("taken", "told"), [(0, "planning failed: "), (3, "fetch failed on 2026-09-01, page 3 (")])
