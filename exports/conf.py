@@ -89,6 +89,11 @@ class Conf:
     worker_slices: int = _setting(200, "A worker leaves after this many messages and is started again", 1)
 
     # keeping
+    spool: str = _setting(
+        "folder",
+        "Where unfinished work rests: `folder` (`spool_dir`), or `s3` (the bucket), which workers on several hosts need",
+        choices=("folder", "s3"),
+    )
     spool_dir: Path = _setting(Path("var/spool"), "Folder of unfinished work; shared by the processes of one host")
     spool_sync: str = _setting("shard", "When segment bytes are forced to disk", choices=("page", "shard", "off"))
     spool_reserve_mb: int = _setting(256, "Free space that large exports leave for small ones", 0)
@@ -96,7 +101,7 @@ class Conf:
         "folder", "Where finished files go: `folder` (`store_dir`) or `s3`", choices=("folder", "s3")
     )
     store_dir: Path = _setting(Path("var/files"), "Folder of finished files")
-    s3_bucket: str = _setting("", "Bucket of finished files")
+    s3_bucket: str = _setting("", "Bucket of finished files, and of the spool if it is there")
     s3_prefix: str = _setting("", "What the keys in the bucket begin with, such as `exports`")
     s3_endpoint_url: str = _setting(
         "", "URL of an S3 that is not AWS; browsers are sent there for downloads. Empty: AWS"
@@ -204,6 +209,8 @@ def _check_storage(conf: Conf) -> None:
     """Half a configuration would store files where nobody looks for them."""
     if conf.storage == "s3" and not conf.s3_bucket:
         raise SettingInvalid("s3_bucket", "is needed with storage 's3'")
+    if conf.spool == "s3" and conf.storage != "s3":
+        raise SettingInvalid("storage", "must be 's3' where spool is 's3'")
     if conf.storage == "folder":
         for spec in fields(Conf):
             if spec.name.startswith("s3_") and getattr(conf, spec.name) != spec.default:

@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+TASK_PREFIX = "exp_"
+"""What every task's id begins with."""
+
 
 class State(StrEnum):
     """The five states of a task, as the API shows them."""

@@ -209,8 +209,8 @@ REMEDIES: Mapping[str, Text] = {
         "Make room in the spool, or cancel failed tasks that nobody wants, then rerun what is missing.",
     ),
     "spool_lost": Text(
-        "检查磁盘，确认所有进程共用一个暂存目录且无人清理它，然后重跑缺失部分。",
-        "Check the disk, and that all workers share one spool that nobody cleans, then rerun what is missing.",
+        "检查磁盘或存储桶，确认所有进程共用同一暂存区且无人清理它，然后重跑缺失部分。",
+        "Check the disk or bucket, and that all workers share one spool that nobody cleans, then rerun what is missing.",
     ),
     "store_unavailable": Text(
         "检查文件存储的空间和权限，然后重跑缺失部分：只会再次上传。",

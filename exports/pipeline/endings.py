@@ -28,7 +28,10 @@ def file_expires_at(view: TaskView) -> dt.datetime | None:
 
 
 def settle(task_id: str, request: ExportRequest, word: str, *, code: str = "") -> None:
-    """Nothing unless the word is an end state. A failed task keeps what a rerun needs. code: why it failed."""
+    """Nothing unless the word is an end state. A failed task keeps what a rerun needs. code: why it failed.
+
+    Objects in a bucket are left to the sweep: a store that hangs must hold up neither a cancel nor a reader.
+    """
     if word not in (State.SUCCEEDED, State.FAILED, State.CANCELLED):
         return
     tell = _events.error if word == State.FAILED else _events.info
@@ -41,18 +44,15 @@ def settle(task_id: str, request: ExportRequest, word: str, *, code: str = "") -
             # The place of this task may be what one in the queue has waited for.
             hints.send(Step.PLAN)
     try:
-        if word == State.SUCCEEDED:
+        if word == State.CANCELLED:
+            kinds.get(request.kind).release(task_id)
+        if word != State.FAILED and not storage.spool().remote:
             storage.spool().remove(task_id)
-        elif word == State.CANCELLED:
-            free(task_id, request)
     except (StepFailed, SettingInvalid, OSError) as error:
         _events.error("cleanup.failed", error=error)
 
 
 def free(task_id: str, request: ExportRequest) -> None:
-    """Take away what a task holds in its kind and in the spool. Doing it again is harmless.
-
-    Objects in the store are left to the sweep: a store that hangs must hold up neither a cancel nor a reader.
-    """
+    """Take away what a task holds in its kind and in the spool. Doing it again is harmless."""
     kinds.get(request.kind).release(task_id)
     storage.spool().remove(task_id)

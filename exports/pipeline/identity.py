@@ -10,11 +10,11 @@ from typing import Protocol
 from ulid import ULID
 
 from exports import storage
+from exports.contracts import TASK_PREFIX
 from exports.state.store import store
 from exports.telemetry import logs
 
 _events = logs.events(__name__)
-TASK_PREFIX = "exp_"
 
 
 def made_at_s(task_id: str) -> float | None:

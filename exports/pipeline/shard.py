@@ -20,7 +20,7 @@ from exports.pipeline import constants, endings, hints, render, steps, workers
 from exports.pipeline.specification import specify
 from exports.pipeline.steps import GoOn, Holding
 from exports.state.store import store
-from exports.storage.spool import SegmentWriter
+from exports.storage.base import SegmentWriter
 from exports.telemetry import logs
 
 _events = logs.events(__name__)
@@ -117,7 +117,7 @@ def _leave_room(held: Holding) -> None:
 
 
 def _open_segment(held: Holding) -> SegmentWriter:
-    """The claim's own file. A live task whose folder was lost gets a new one; a zombie has lost its lease before this."""
+    """The claim's own segment. A live task whose place was lost gets a new one; a zombie has lost its lease before this."""
     claim = held.claim
     open_segment = functools.partial(
         storage.spool().open_segment,

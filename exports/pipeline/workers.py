@@ -15,7 +15,7 @@ stopping = threading.Event()
 
 
 class Worker:
-    """name: `<host>:<nonce>`; leases carry it, and `<spool>/alive/<name>` is locked for life."""
+    """name: `<host>:<nonce>`; leases carry it, and where the spool can it is locked there for life."""
 
     def __init__(self) -> None:
         self.name = f"{socket.gethostname()}:{uuid.uuid4().hex}"

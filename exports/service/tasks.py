@@ -10,7 +10,7 @@ from ulid import ULID
 
 from exports import kinds
 from exports.conf import conf
-from exports.contracts import ExportRequest, Principal, Right, State, Step
+from exports.contracts import TASK_PREFIX, ExportRequest, Principal, Right, State, Step
 from exports.errors import (
     FieldInvalid,
     LimitReached,
@@ -20,7 +20,7 @@ from exports.errors import (
     TaskUnknown,
     WindowTooLong,
 )
-from exports.pipeline import hints, identity, sweep
+from exports.pipeline import hints, sweep
 from exports.pipeline.estimate import Estimate
 from exports.pipeline.estimate import estimate as make_estimate
 from exports.service import access
@@ -76,7 +76,7 @@ def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
     _check(request)
     traceparent = traceparent or trace.new_traceparent()
     fingerprint = _fingerprint(request)
-    ref = ref_of(f"{identity.TASK_PREFIX}{ULID()}", request)
+    ref = ref_of(f"{TASK_PREFIX}{ULID()}", request)
     known = store().submit(ref, request, fingerprint=fingerprint, traceparent=traceparent)
     if known is None:
         with logs.bound(taskId=ref.id, traceId=trace.trace_id(traceparent)):

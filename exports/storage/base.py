@@ -1,13 +1,14 @@
-"""What a store of finished files is. One contract suite runs over every one of them."""
+"""What a store of finished files is, and what a spool is. A contract suite runs over all of each."""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from exports.contracts import OpenUpload, StoredPart
+from exports.contracts import CommittedSegment, OpenUpload, Page, PageRecord, StoredPart
 from exports.errors import SegmentDamaged
 from exports.storage.digest import Digest
+from exports.storage.recipe import Piece, Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +112,81 @@ class ArtifactStore(Protocol):
 
     def write_identity(self, identity: str) -> None:
         """Say which Redis this store belongs to."""
+
+
+class SegmentWriter(Protocol):
+    """Appends the pages of one claim. What was appended and not committed does not count."""
+
+    def append(self, page: Page) -> CommittedSegment:
+        """Write one page behind the committed bytes; the answer counts once it is committed and `keep` is called."""
+
+    def keep(self, committed: CommittedSegment) -> None:
+        """The page was committed: later pages go behind it."""
+
+    def sync(self) -> None:
+        """Make what was written survive a power cut."""
+
+    def close(self) -> None: ...
+
+
+class Spool(Protocol):
+    """Where segments rest until the task is published.
+
+    remote: whether calls cross a network, so that what must be quick leaves a removal to the sweep.
+
+    Raises, all that a name below does not except: SpoolFull when there is no room, StepBroken for other errors of a
+    disk, StoreUnavailable where the spool is a store.
+    """
+
+    remote: bool
+
+    def create(self, task_id: str) -> None:
+        """Make a task's place; only plan does this, and a shard whose live task has lost it."""
+
+    def remove(self, task_id: str) -> None:
+        """Take away all that a task has. Nothing to remove is fine."""
+
+    def task_ids(self) -> list[str]:
+        """Ids of all tasks that have a place."""
+
+    def changed_at(self, task_id: str) -> float:
+        """Unix time of the last change to what a task has; 0 when it has nothing."""
+
+    def read_identity(self) -> str:
+        """The identity of the Redis that this spool belongs to; empty when nothing says so."""
+
+    def write_identity(self, identity: str) -> None:
+        """Say which Redis this spool belongs to."""
+
+    def has_room(self) -> bool:
+        """Whether there is room for a large export too."""
+
+    def open_segment(self, task_id: str, name: str, *, shard_id: str, fence: int, sync_pages: bool) -> SegmentWriter:
+        """A new segment for one claim. Raises: SegmentDamaged when the task has no place."""
+
+    def drop(self, task_id: str, names: Iterable[str]) -> None:
+        """Remove segments that no longer count. Those that cannot be removed go with the task."""
+
+    def pages(self, task_id: str, segment: CommittedSegment) -> Sequence[PageRecord]:
+        """The committed pages of a segment, after one read of all its committed bytes.
+
+        Raises: SegmentDamaged when something is missing, short, or not what was committed.
+        """
+
+    def read(self, task_id: str, piece: Piece) -> Iterator[bytes]:
+        """Chunks of a range of a segment. Raises: OSError, EOFError when it is missing or too short."""
+
+    def write_recipe(self, task_id: str, recipe: Recipe) -> None:
+        """Keep the rendered artifact instead of an earlier one."""
+
+    def read_recipe(self, task_id: str, *, sha256: str) -> Recipe:
+        """The recipe of these bytes. Raises: SegmentDamaged (without shards) when there is none."""
+
+    def stay_alive(self, worker: str) -> int | None:
+        """Prove a worker alive for as long as this file descriptor is open; None where only leases tell."""
+
+    def dead_workers(self) -> frozenset[str]:
+        """All that are proved dead and not yet buried."""
+
+    def bury(self, workers: Iterable[str]) -> None:
+        """Forget workers that are gone."""

@@ -5,6 +5,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from exports.errors import SegmentDamaged
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -53,11 +55,17 @@ def _cut(piece: Piece, skip: int, length: int) -> Piece:
     return Piece(length, data=piece.data[skip : skip + length])
 
 
-def load(text: str) -> Recipe:
-    """A recipe out of its JSON text. Raises: ValueError, KeyError or TypeError when it is not one."""
-    plain = json.loads(text)
-    pieces = tuple(map(_piece, plain["pieces"]))
-    return Recipe(pieces, int(plain["size"]), str(plain["sha256"]), str(plain["manifest"]))
+def load(text: str | bytes, *, sha256: str) -> Recipe:
+    """The recipe of these bytes out of its JSON text. Raises: SegmentDamaged (without shards) when it is not that."""
+    try:
+        plain = json.loads(text)
+        pieces = tuple(map(_piece, plain["pieces"]))
+        recipe = Recipe(pieces, int(plain["size"]), str(plain["sha256"]), str(plain["manifest"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise SegmentDamaged(()) from error
+    if recipe.sha256 != sha256:
+        raise SegmentDamaged(())
+    return recipe
 
 
 def _piece(plain: str | Sequence[str | int]) -> Piece:

@@ -1,25 +1,19 @@
 """Finished files in a bucket: one object each, sent in parts that survive a kill of anything."""
 
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 
-from exports.conf import Conf
-from exports.storage import multipart
+from exports.contracts import TASK_PREFIX
+from exports.storage import multipart, s3_roots
 from exports.storage.base import PartRecord, Source
 from exports.storage.s3_bucket import Bucket
 
-_IDENTITY = "identity"
-_MIB = 1 << 20
-_CONNECTIONS = 16
-"""As many as the web process has threads; a worker needs five."""
-
 
 class S3Store:
-    """An `ArtifactStore` in one bucket, under one prefix."""
+    """An `ArtifactStore` in one bucket, under one prefix. part_size: bytes, of files that need no larger ones."""
 
-    def __init__(self, settings: Conf) -> None:
-        self._bucket = Bucket(settings, connections=_CONNECTIONS)
-        self._part_size = settings.s3_part_mb * _MIB
+    def __init__(self, bucket: Bucket, *, part_size: int) -> None:
+        self._bucket = bucket
+        self._part_size = part_size
 
     def put(self, key: str, source: Source, *, record: PartRecord) -> None:
         part_size = multipart.choose_part_size(source.size, least=self._part_size)
@@ -45,18 +39,15 @@ class S3Store:
                 self._bucket.delete(name)
 
     def task_ids(self) -> list[str]:
-        names = [name for name, _ in self._bucket.objects()] + [name for name, _, _ in self._bucket.uploads()]
-        return sorted({name.partition("/")[0] for name in names if "/" in name})
+        begun = {name.partition("/")[0] for name, _, _ in self._bucket.uploads(TASK_PREFIX)}
+        return sorted(begun.union(s3_roots.task_ids(self._bucket)))
 
     def changed_at(self, task_id: str) -> float:
-        times = [at for _, at in self._bucket.objects(f"{task_id}/")]
-        times += [at for _, _, at in self._bucket.uploads(f"{task_id}/")]
-        return max(times, default=0.0)
+        begun = [at for _, _, at in self._bucket.uploads(f"{task_id}/")]
+        return max([*begun, s3_roots.changed_at(self._bucket, task_id)])
 
     def read_identity(self) -> str:
-        with suppress(FileNotFoundError):
-            return b"".join(self._bucket.read(_IDENTITY, 0, _MIB)).decode("ascii").strip()
-        return ""
+        return s3_roots.read_identity(self._bucket)
 
     def write_identity(self, identity: str) -> None:
-        self._bucket.put(_IDENTITY, f"{identity}\n".encode("ascii"))
+        s3_roots.write_identity(self._bucket, identity)

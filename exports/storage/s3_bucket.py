@@ -102,14 +102,19 @@ class Bucket:
                 Metadata={_DIGEST: sha256} if sha256 else {},
             )
 
+    def get(self, name: str) -> bytes:
+        """A whole object. Raises: FileNotFoundError when there is none."""
+        return b"".join(self._chunks(name))
+
     def read(self, name: str, offset: int, length: int) -> Iterator[bytes]:
         """Chunks of a range. Raises: FileNotFoundError when there is no such object."""
-        if not length:
-            return
+        if length:
+            yield from self._chunks(name, Range=f"bytes={offset}-{offset + length - 1}")
+
+    def _chunks(self, name: str, **wanted: str) -> Iterator[bytes]:
         with _translated():
             try:
-                wanted = f"bytes={offset}-{offset + length - 1}"
-                answer = self._client.get_object(**self._named(name), Range=wanted)
+                answer = self._client.get_object(**self._named(name), **wanted)
             except ClientError as error:
                 if _is_missing(error):
                     raise FileNotFoundError(name) from error

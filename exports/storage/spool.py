@@ -1,4 +1,4 @@
-"""Where segments rest until the task is published: one folder a task, one file a claim.
+"""The spool of one host, or of hosts that share a disk: one folder a task, one file a claim.
 
     <root>/identity                     names the Redis that this spool belongs to
     <root>/alive/<worker>               locked for the life of a worker
@@ -12,19 +12,16 @@ Raises, all that write: SpoolFull when the disk or a quota is full, StepBroken f
 
 import errno
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from isal.isal_zlib import crc32
-
-from exports.contracts import CommittedSegment, Page, PageRecord, Warning
+from exports.contracts import CommittedSegment, Page, PageRecord
 from exports.errors import SegmentDamaged, SpoolFull, StepBroken
 from exports.storage import recipe as recipes
-from exports.storage import roots
+from exports.storage import roots, segments
 from exports.storage.recipe import Piece, Recipe
 
 _CHUNK = 1 << 20
@@ -42,8 +39,8 @@ def translated() -> Iterator[None]:
         raise StepBroken(type(error).__name__) from error
 
 
-class SegmentWriter:
-    """Appends the pages of one claim. What lies behind the last `append` that was committed does not count.
+class FolderSegment:
+    """A `SegmentWriter` into one file. What lies behind the last `append` that was committed does not count.
 
     sync_pages: force every page to disk.
     """
@@ -63,8 +60,7 @@ class SegmentWriter:
 
     def append(self, page: Page) -> CommittedSegment:
         """Write one page behind the committed bytes; the answer counts once it is committed and `keep` is called."""
-        base = self._committed
-        line = _line(PageRecord(page.rows, len(page.data), page.raw_length, page.raw_crc, page.warnings))
+        line = segments.line_of(page)
         try:
             with translated():
                 self.cut()
@@ -77,15 +73,7 @@ class SegmentWriter:
             raise
         if self._sync_pages:
             self.sync()
-        return CommittedSegment(
-            base.name,
-            base.shard_id,
-            base.fence,
-            pages=base.pages + 1,
-            rows=base.rows + page.rows,
-            length=base.length + len(page.data),
-            crc=crc32(line, crc32(page.data, base.crc)),
-        )
+        return segments.grown(self._committed, page, line)
 
     def keep(self, committed: CommittedSegment) -> None:
         """The page was committed: later pages go behind it."""
@@ -122,21 +110,10 @@ def _write(handle: int, data: bytes) -> None:
         view = view[os.write(handle, view) :]
 
 
-def _line(record: PageRecord) -> bytes:
-    warnings = [[warning.code, warning.count, list(warning.keys)] for warning in record.warnings]
-    plain = [record.rows, record.length, record.raw_length, record.raw_crc, warnings]
-    return json.dumps(plain, separators=(",", ":")).encode() + b"\n"
+class FolderSpool:
+    """A `Spool` in one folder tree. reserve_bytes: free space that `has_room` leaves alone."""
 
-
-def _record(line: bytes) -> PageRecord:
-    rows, length, raw_length, raw_crc, warnings = json.loads(line)
-    return PageRecord(
-        rows, length, raw_length, raw_crc, tuple(Warning(code, count, tuple(keys)) for code, count, keys in warnings)
-    )
-
-
-class Spool:
-    """One folder tree. reserve_bytes: free space that `has_room` leaves alone."""
+    remote = False
 
     def __init__(self, root: Path, *, reserve_bytes: int = 0) -> None:
         self.root = root
@@ -151,13 +128,11 @@ class Spool:
         return self.root / "tasks" / task_id
 
     def create(self, task_id: str) -> None:
-        """Make a task's folder; only plan does this."""
         with translated():
             self.folder(task_id).mkdir(mode=0o700, exist_ok=True)
             roots.sync_folder(self.root / "tasks")
 
     def remove(self, task_id: str) -> None:
-        """Take a task's folder away at once, then free it."""
         with translated():
             roots.remove_folder(self.folder(task_id))
 
@@ -165,12 +140,10 @@ class Spool:
         return sorted(path.name for path in (self.root / "tasks").iterdir() if not path.name.startswith("."))
 
     def changed_at(self, task_id: str) -> float:
-        """Unix time of the last change to a task's files; 0 when it has none."""
         with translated():
             return roots.changed_at(self.folder(task_id))
 
     def read_identity(self) -> str:
-        """The identity of the Redis that this spool belongs to; empty when nothing says so."""
         with translated():
             return roots.read_identity(self.root)
 
@@ -185,35 +158,28 @@ class Spool:
 
     # --- segments --------------------------------------------------------------------------
 
-    def open_segment(self, task_id: str, name: str, *, shard_id: str, fence: int, sync_pages: bool) -> SegmentWriter:
+    def open_segment(self, task_id: str, name: str, *, shard_id: str, fence: int, sync_pages: bool) -> FolderSegment:
         """A new file for one claim. Raises: SegmentDamaged when the task's folder is gone."""
         folder = self.folder(task_id)
         if not folder.is_dir():
             raise SegmentDamaged((shard_id,))
-        return SegmentWriter(folder, name, shard_id=shard_id, fence=fence, sync_pages=sync_pages)
+        return FolderSegment(folder, name, shard_id=shard_id, fence=fence, sync_pages=sync_pages)
 
     def drop(self, task_id: str, names: Iterable[str]) -> None:
-        """Remove segments that no longer count. Those that cannot be removed go with the task."""
         for name in names:
             with suppress(OSError):
                 (self.folder(task_id) / name).unlink(missing_ok=True)
                 (self.folder(task_id) / f"{name}.pages").unlink(missing_ok=True)
 
     def pages(self, task_id: str, segment: CommittedSegment) -> Sequence[PageRecord]:
-        """The committed pages of a segment, after one read of all its committed bytes.
-
-        Raises: SegmentDamaged when bytes or sidecar are missing, short, or not the ones that were committed.
-        """
         try:
             sidecar = (self.folder(task_id) / f"{segment.name}.pages").read_bytes()
             lines = sidecar.splitlines(keepends=True)[: segment.pages]
-            records = [_record(line) for line in lines]
+            records = [segments.record_of(line) for line in lines]
             crc = self._crc(task_id, segment.name, list(zip(records, lines, strict=True)))
-        except (OSError, EOFError, ValueError) as error:
+        except (OSError, EOFError, ValueError, TypeError) as error:
             raise SegmentDamaged((segment.shard_id,)) from error
-        told = (len(records), sum(record.length for record in records), sum(record.rows for record in records), crc)
-        if told != (segment.pages, segment.length, segment.rows, segment.crc):
-            raise SegmentDamaged((segment.shard_id,))
+        segments.check(segment, records, crc=crc)
         return records
 
     def _crc(self, task_id: str, name: str, pages: Sequence[tuple[PageRecord, bytes]]) -> int:
@@ -224,11 +190,10 @@ class Spool:
                 data = file.read(record.length)
                 if len(data) != record.length:
                     raise EOFError(name)
-                crc = crc32(line, crc32(data, crc))
+                crc = segments.count(crc, data, line)
         return crc
 
     def read(self, task_id: str, piece: Piece) -> Iterator[bytes]:
-        """Chunks of a range of a segment. Raises: OSError, EOFError when it is missing or too short."""
         with (self.folder(task_id) / piece.segment).open("rb", buffering=0) as file:
             file.seek(piece.offset)
             left = piece.length
@@ -246,14 +211,11 @@ class Spool:
             roots.write_text(self.folder(task_id) / "recipe.json", recipe.dump())
 
     def read_recipe(self, task_id: str, *, sha256: str) -> Recipe:
-        """The recipe of these bytes. Raises: SegmentDamaged (without shards) when there is none."""
         try:
-            recipe = recipes.load((self.folder(task_id) / "recipe.json").read_text(encoding="ascii"))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            text = (self.folder(task_id) / "recipe.json").read_bytes()
+        except OSError as error:
             raise SegmentDamaged(()) from error
-        if recipe.sha256 != sha256:
-            raise SegmentDamaged(())
-        return recipe
+        return recipes.load(text, sha256=sha256)
 
     # --- who is alive ----------------------------------------------------------------------
 

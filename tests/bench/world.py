@@ -15,7 +15,9 @@ from typing import Any
 
 import psycopg
 import pymysql
+from boto3.s3.transfer import TransferConfig
 
+from config.demo.object_store import BUCKET
 from exports.kinds.orders import sample
 from tests import services
 from tests.conftest import running as started
@@ -24,6 +26,7 @@ from tests.processes import Site, running
 FIRST = dt.date(2026, 9, 1)
 DAYS = 30
 LAST = FIRST + dt.timedelta(days=DAYS - 1)
+_PART_MB = 8
 PRODUCTION_TIMES = {"LEASE_MS": "60000", "RENEW_EVERY_MS": "10000", "SWEEP_EVERY_MS": "5000"}
 Case = Callable[[], float]
 
@@ -45,6 +48,10 @@ class World:
             self._start_databases(stack)
             for name, url in self._urls.items():
                 self._sites[name] = self._start_site(stack, name, url)
+            self._s3 = stack.enter_context(started(services.start_s3))
+            bucket = {setting.upper(): str(value) for setting, value in self._s3.settings(prefix="bench").items()}
+            bucket["S3_PART_MB"] = str(_PART_MB)
+            self._sites["s3"] = self._start_site(stack, "s3", self._urls["orders"], **bucket)
             time.sleep(3)
             self._idle_kib = self._peak_kib("orders")
             for name in self._sites:
@@ -70,6 +77,8 @@ class World:
             "psql copy": self._psql_copy,
             "bare csv": lambda: self._bare("csv"),
             "service csv": lambda: self._export("orders", "csv"),
+            "bare s3 upload": self._bare_upload,
+            "service s3 csv": lambda: self._export("s3", "csv"),
             "rustpy arrow xlsx": lambda: self._peer("xlsx_rustpy_arrow", "orders", "xlsx"),
             "bare xlsx": lambda: self._bare("xlsx"),
             "service xlsx": lambda: self._export("orders", "xlsx"),
@@ -118,11 +127,11 @@ class World:
             sys.exit(f"an export failed: {found['error']}")
         return took
 
-    def _start_site(self, stack: ExitStack, name: str, url: str) -> Site:
+    def _start_site(self, stack: ExitStack, name: str, url: str, **settings: str) -> Site:
         folder = self._folder / f"site-{name}"
         (folder / "valkey").mkdir(parents=True)
         valkey = stack.enter_context(started(lambda _: services.start_valkey(folder / "valkey")))
-        site = Site(folder, valkey=valkey, database_url=url, KINDS=self._kind, **PRODUCTION_TIMES)
+        site = Site(folder, valkey=valkey, database_url=url, KINDS=self._kind, **PRODUCTION_TIMES, **settings)
         stack.enter_context(running(site))
         site.start_web()
         site.start_workers()
@@ -153,6 +162,16 @@ class World:
         window = ["--first", FIRST.isoformat(), "--last", LAST.isoformat()]
         command = [sys.executable, "-m", "tests.bench.bare", "--out", str(out), "--format", output, *window]
         return self._timed(command, out, **self._sites["orders"].environment)
+
+    def _bare_upload(self) -> float:
+        """The file that the service has last made, as boto3 sends it: four parts at a time."""
+        files = (self._folder / "site-orders" / "files").glob("exp_*/*.csv")
+        newest = max(files, key=lambda path: path.stat().st_mtime)
+        client, size = self._s3.client(), _PART_MB << 20
+        parts = TransferConfig(multipart_threshold=size, multipart_chunksize=size, max_concurrency=4)
+        began = time.monotonic()
+        client.upload_file(str(newest), BUCKET, "bare.csv", Config=parts)
+        return time.monotonic() - began
 
     def _timed(self, command: list[str], out: Path, **environment: str) -> float:
         began = time.monotonic()

@@ -16,7 +16,7 @@ from exports import service
 from exports.contracts import Principal, Right
 from exports.errors import TaskUnknown
 from exports.pipeline import identity
-from exports.storage.spool import Spool
+from exports.storage.spool import FolderSpool
 from tests import pipeline
 from tests.databases import OrdersDatabase, utc
 
@@ -159,13 +159,13 @@ def test_a_forgotten_task_leaves_no_key_and_no_file(settled: Path, redis_db: red
 
 @pytest.mark.usefixtures("desk")
 def test_two_processes_that_settle_at_the_same_moment_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, raced = Spool.read_identity, []
+    read, raced = FolderSpool.read_identity, []
 
-    def read_after_another_has_settled(spool: Spool) -> str:
+    def read_after_another_has_settled(spool: FolderSpool) -> str:
         if not raced:
             raced.append(True)
             assert identity.settle() == ""
         return read(spool)
 
-    monkeypatch.setattr(Spool, "read_identity", read_after_another_has_settled)
+    monkeypatch.setattr(FolderSpool, "read_identity", read_after_another_has_settled)
     assert identity.settle() == ""

@@ -1,23 +1,32 @@
 """kill -9 of workers in the middle of an upload to a real S3 server: one object, nothing lost, hardly anything sent twice, nothing signed kept."""
 
 import hashlib
+import io
+import json
+import random
+import sqlite3
 import threading
 import time
 import urllib.request
 import uuid
+import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from config.demo.object_store import BUCKET
 from tests import services
+from tests.bench.world import FIRST, LAST, fill
 from tests.conftest import running as started
 from tests.processes import Site, running, wait_for
+from tests.reliability.installation import keys
 from tests.s3_proxy import COMPLETE, CREATE, LOST_REQUEST, PART, Call, Fault, S3Proxy
 
 pytestmark = [pytest.mark.slow]
 
+ROWS = 400_000
 PARTS = 12
 IN_FLIGHT = 4
 TAKEN = (0, 2, 1, 3, 0)
@@ -51,8 +60,10 @@ class Gate:
 
 
 @contextmanager
-def site_over(s3: services.S3, proxy: S3Proxy, folder: Path, *, prefix: str) -> Iterator[Site]:
-    """A site whose tasks are 61 MB in twelve parts."""
+def site_over(
+    s3: services.S3, proxy: S3Proxy, folder: Path, *, prefix: str, kind: str = "tests.kinds.LargeBulkKind", **more: str
+) -> Iterator[Site]:
+    """A site whose tasks are 61 MB in twelve parts, or those of another kind. more: settings."""
     settings = {name.upper(): str(value) for name, value in s3.settings(prefix=prefix, url=proxy.url).items()}
     (folder / "valkey").mkdir()
     with started(lambda _: services.start_valkey(folder / "valkey")) as valkey:
@@ -60,9 +71,10 @@ def site_over(s3: services.S3, proxy: S3Proxy, folder: Path, *, prefix: str) -> 
             folder,
             valkey=valkey,
             database_url=f"sqlite:///{folder}/orders.sqlite3",
-            KINDS="tests.kinds.LargeBulkKind",
+            KINDS=kind,
             RETRY_DELAYS_MS="500,1000,4000",
             **settings,
+            **more,
         )
         with running(site):
             site.start_web()
@@ -116,6 +128,57 @@ def test_five_kills_during_an_upload_cost_only_the_parts_that_were_on_their_way(
 
 def _has_ended(site: Site, task_id: str) -> bool:
     return site.progress(task_id)["state"] not in ("queued", "running")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("output", "spool"), [("csv", "folder"), ("xlsx", "folder"), ("csv", "s3"), ("xlsx", "s3")])
+def test_400_000_orders_arrive_though_their_upload_is_killed_five_times_at_random(
+    s3: services.S3, proxy: S3Proxy, tmp_path: Path, output: str, spool: str
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "orders.sqlite3")) as connection:
+        fill(connection.cursor(), vendor="sqlite", rows=ROWS)
+        connection.commit()
+    prefix = f"large/{uuid.uuid4().hex}"
+    orders = "exports.kinds.orders.OrdersKind"
+    with site_over(s3, proxy, tmp_path, prefix=prefix, kind=orders, SPOOL=spool) as site:
+        task_id = site.submit(FIRST.isoformat(), LAST.isoformat(), output)
+        site.start_worker("fast")
+        proxy.decide = lambda call: (
+            Fault(200, forward=True, wait_s=random.uniform(0.2, 2)) if call.name == PART else None
+        )
+        for _ in TAKEN:
+            begun = len(proxy.parts())
+            worker = site.start_worker("lanes")
+            wait_for(lambda begun=begun: len(proxy.parts()) > begun or _has_ended(site, task_id), limit_s=300)  # type: ignore[misc]
+            time.sleep(random.uniform(0, 1))
+            assert not _has_ended(site, task_id), "the test looked too late"
+            worker.kill()
+            worker.wait()
+        site.start_worker("lanes")
+        found = site.wait(task_id, limit_s=300)
+        assert (found["state"], found["processed"], found["drift"]["kind"]) == ("succeeded", ROWS, "exact"), found
+        data = site.download(task_id)
+        assert rows_of(data) == ROWS
+        [key] = [name for name in s3.objects(prefix) if name.endswith(".manifest.json")]
+        manifest = json.loads(s3.client().get_object(Bucket=BUCKET, Key=f"{prefix}/{key}")["Body"].read())
+        assert hashlib.sha256(data).hexdigest() == manifest["file"]["sha256"] == found["sha256"]
+        files = [name for name in s3.objects(prefix) if name.startswith("exp_") and name != key]
+        assert files == [key.removesuffix(".manifest.json")]
+        assert s3.open_uploads(prefix) == []
+        parts = proxy.parts()
+        twice = len(parts) - len(set(parts))
+        print(f"{len(data):,} bytes of {output} over {spool}: {len(set(parts))} parts, {twice} of them sent again")  # noqa: T201  # a figure
+        assert (set(parts), proxy.count(CREATE)) == (set(range(1, max(parts) + 1)), 1)
+        assert twice <= len(TAKEN) * IN_FLIGHT
+
+
+def rows_of(data: bytes) -> int:
+    """Without the header."""
+    if not data.startswith(b"PK"):
+        return len(keys(data))
+    with zipfile.ZipFile(io.BytesIO(data)) as book:
+        return book.read("xl/worksheets/sheet1.xml").count(b"<row") - 1
 
 
 def test_a_cancel_during_an_upload_ends_in_ten_seconds_though_the_store_hangs(

@@ -18,7 +18,7 @@ from exports.state.store import store
 from exports.storage.base import NoRecord, Source
 from exports.storage.filesystem import FolderStore
 from exports.storage.recipe import Recipe
-from exports.storage.spool import Spool
+from exports.storage.spool import FolderSpool
 from tests.conftest import exports_settings
 from tests.reliability.failpoints import Calls, Mode, file_calls
 from tests.reliability.journeys import damage, fetch, one_page
@@ -96,8 +96,8 @@ def test_a_broker_that_does_not_answer_keeps_the_sweep_from_nothing(world: World
 
 
 @pytest.fixture
-def spool(tmp_path: Path) -> Spool:
-    spool = Spool(tmp_path / "own-spool")
+def spool(tmp_path: Path) -> FolderSpool:
+    spool = FolderSpool(tmp_path / "own-spool")
     spool.create("exp_1")
     return spool
 
@@ -106,7 +106,7 @@ def open_handles() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_a_segment_whose_second_file_cannot_be_made_leaves_no_handle_open(spool: Spool) -> None:
+def test_a_segment_whose_second_file_cannot_be_made_leaves_no_handle_open(spool: FolderSpool) -> None:
     (spool.folder("exp_1") / "a.pages").touch()
     before = open_handles()
     with pytest.raises(Exception, match="FileExistsError"):
@@ -114,14 +114,14 @@ def test_a_segment_whose_second_file_cannot_be_made_leaves_no_handle_open(spool:
     assert open_handles() == before
 
 
-def test_a_disk_that_is_full_for_every_call_is_still_told_as_full(spool: Spool) -> None:
+def test_a_disk_that_is_full_for_every_call_is_still_told_as_full(spool: FolderSpool) -> None:
     writer = spool.open_segment("exp_1", "a", shard_id="a", fence=1, sync_pages=False)
     with file_calls(Calls(at=1, mode=Mode.FULL, lasting=True)), pytest.raises(SpoolFull):
         writer.append(PAGE)
     writer.close()
 
 
-def test_what_render_relies_on_is_forced_to_disk_with_its_names(spool: Spool) -> None:
+def test_what_render_relies_on_is_forced_to_disk_with_its_names(spool: FolderSpool) -> None:
     folder = spool.folder("exp_1")
     synced: list[str] = []
     real = {name: getattr(os, name) for name in ("fsync", "fdatasync")}
@@ -146,7 +146,7 @@ def test_what_render_relies_on_is_forced_to_disk_with_its_names(spool: Spool) ->
     assert spool.read_recipe("exp_1", sha256="").size == 0
 
 
-def test_segments_that_no_longer_count_are_dropped_also_when_some_are_gone(spool: Spool) -> None:
+def test_segments_that_no_longer_count_are_dropped_also_when_some_are_gone(spool: FolderSpool) -> None:
     writer = spool.open_segment("exp_1", "a", shard_id="a", fence=1, sync_pages=False)
     writer.close()
     spool.drop("exp_1", ["gone", "a"])

@@ -141,6 +141,8 @@ S3 = {"EXPORTS_STORAGE": "s3", "EXPORTS_S3_BUCKET": "files"}
         ({"EXPORTS_S3_BUCKET": "files"}, "EXPORTS_STORAGE"),
         ({"EXPORTS_S3_ENDPOINT_URL": "https://s3.example.com"}, "EXPORTS_STORAGE"),
         ({"EXPORTS_STORAGE": "disk"}, "EXPORTS_STORAGE"),
+        ({"EXPORTS_SPOOL": "s3"}, "EXPORTS_STORAGE"),
+        ({**S3, "EXPORTS_SPOOL": "disk"}, "EXPORTS_SPOOL"),
         ({**S3, "EXPORTS_S3_ACCESS_KEY": "key"}, "EXPORTS_S3_SECRET_KEY"),
         ({**S3, "EXPORTS_S3_SECRET_KEY": "secret"}, "EXPORTS_S3_ACCESS_KEY"),
         ({**S3, "EXPORTS_S3_KMS_KEY": "key"}, "EXPORTS_S3_ENCRYPTION"),
