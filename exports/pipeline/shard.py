@@ -6,6 +6,7 @@ is asked again after 1, 4 and 16 s by whichever lane is free then.
 """
 
 import functools
+import time
 
 import dramatiq
 
@@ -91,6 +92,7 @@ def _fetch_pages(held: Holding, reader: Reader, writer: SegmentWriter) -> int:
     """Append and commit page after page; the rows written by this claim."""
     rows = 0
     while True:
+        begun_at = time.monotonic()
         block, page = reader.next_page()
         if page is None:
             return rows
@@ -99,7 +101,12 @@ def _fetch_pages(held: Holding, reader: Reader, writer: SegmentWriter) -> int:
         _leave_room(held)
         segment = writer.append(page)
         word = store().commit(
-            held.claim, old_cursor=reader.cursor, cursor=block.last_key, rows=page.rows, segment=segment
+            held.claim,
+            old_cursor=reader.cursor,
+            cursor=block.last_key,
+            rows=page.rows,
+            segment=segment,
+            took_ms=round((time.monotonic() - begun_at) * 1000),
         )
         if word != "lost":
             writer.keep(segment)

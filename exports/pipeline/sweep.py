@@ -43,6 +43,8 @@ def sweep(*, boot: bool = False) -> None:
         outbox.wake()
     top_up_hints()
     clean_up()
+    with _tolerated("spool.unmeasured"):
+        measure_spool()
     if boot:
         with _tolerated("identity.unsettled"):
             identity.settle()
@@ -165,6 +167,12 @@ def top_up_hints() -> None:
     for step in Step:
         if tasks := store().next_tasks(step, _PROPOSALS):
             hints.top_up(step, due=store().due_steps(step, tasks, now_ms))
+
+
+def measure_spool() -> None:
+    """Note its size for those who watch, once a minute."""
+    if store().spool_is_due():
+        store().keep_spool_size(*storage.spool().size())
 
 
 def clean_up() -> None:

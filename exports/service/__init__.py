@@ -40,6 +40,7 @@ from exports.service.upkeep import (
     ping,
     purge,
     read_counters,
+    read_signs,
     redis_problems,
     sweep_once,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "read_counters",
     "read_details",
     "read_manifest",
+    "read_signs",
     "read_task",
     "redis_problems",
     "replay_callbacks",

@@ -9,6 +9,9 @@ from exports.state.connection import Connection, connect_to_ask, translated
 from exports.state.keys import TaskRef
 from exports.state.replies import Lease
 
+_SPOOL_MS = 120_000
+"""Life of what was measured of the spool: it is measured every minute, by one worker."""
+
 
 class Housekeeping(Connection):
     """Raises, all methods: StateUnavailable."""
@@ -100,6 +103,18 @@ class Housekeeping(Connection):
     def known_identity(self) -> str | None:
         with translated():
             return cast(str | None, self._redis.get(keys.IDENTITY))
+
+    # --- the spool -------------------------------------------------------------------------
+
+    def spool_is_due(self) -> bool:
+        """Whether its size was measured so long ago that it should be again."""
+        with translated():
+            return self._redis.pttl(keys.SPOOL) < _SPOOL_MS // 2
+
+    def keep_spool_size(self, used: int, free: int) -> None:
+        """Bytes, for those who watch."""
+        with translated():
+            self._redis.set(keys.SPOOL, f"{used}|{free}", px=_SPOOL_MS)
 
     # --- workers ---------------------------------------------------------------------------
 

@@ -178,6 +178,14 @@ class Spool:
         with translated():
             roots.write_identity(self.root, identity)
 
+    def size(self) -> tuple[int, int]:
+        """Bytes of all files of all tasks, and bytes free. What goes meanwhile is not counted."""
+        used = 0
+        for task_id in self.task_ids():
+            with suppress(FileNotFoundError), os.scandir(self.folder(task_id)) as files:
+                used += sum(file.stat().st_size for file in files)
+        return used, shutil.disk_usage(self.root).free
+
     def has_room(self) -> bool:
         """Whether more than the reserve is free."""
         with translated():

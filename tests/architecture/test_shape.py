@@ -77,7 +77,7 @@ def ruff(text, *, where):
 
 
 def test_pins_name_no_machine_and_no_place_to_fetch_from():
-    assert [path.stem for path in PINS] == ["base", "bench", "demo", "dev", "prod"]
+    assert [path.stem for path in PINS] == ["base", "bench", "demo", "dev", "otel", "prod"]
     place = re.compile(rf"https?://|--(?:extra-)?index-url|--find-links|file://|/home/|{re.escape(str(ROOT))}")
     for path in PINS:
         assert place.findall(path.read_text("utf-8")) == []
