@@ -115,6 +115,12 @@ class Conf:
     state_days: int = _setting(7, "Days that a task is kept after its end, its requestId included", 1, 365)
     file_days: int = _setting(7, "Days that a file is kept; at most state_days", 1, 365)
 
+    # watching
+    tracing: bool = _setting(
+        False,
+        "Spans of OpenTelemetry, sent over OTLP as the standard `OTEL_*` variables say; needs `requirements/otel.txt`",
+    )
+
     # the web process
     long_requests: int = _setting(
         8,

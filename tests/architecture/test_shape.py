@@ -93,7 +93,7 @@ def test_every_runtime_dependency_has_its_reason_in_the_docs():
     reasons = (ROOT / "docs/architecture.md").read_text("utf-8").lower()
     names = [
         re.split(r"[\[><=;~ ]", line)[0].lower()
-        for name in ("base", "prod", "demo")
+        for name in ("base", "prod", "otel", "demo")
         for line in (ROOT / f"requirements/{name}.in").read_text("utf-8").splitlines()
         if line and not line.startswith(("#", "-"))
     ]
