@@ -183,7 +183,7 @@ def _check(spec: "Field[Any]", value: Any) -> None:
 
 def _check_together(conf: Conf) -> None:
     if conf.business_zone not in zoneinfo.available_timezones():
-        raise SettingInvalid("business_zone", "is not an IANA time zone")
+        raise SettingInvalid("business_zone", "is not an IANA time zone, such as Asia/Shanghai")
     if conf.file_days > conf.state_days:
         raise SettingInvalid("file_days", "must not exceed state_days")
     if conf.page_rows_min > conf.page_rows:

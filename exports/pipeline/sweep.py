@@ -67,6 +67,7 @@ def recover(find_tasks: Callable[[], Sequence[str]]) -> None:
                 if view is not None:
                     proven, counted = lease.worker in dead, _lost_alone(lease.worker, beats, dead)
                     _recover(view, lease, proven=proven, counted=counted)
+    store().forget_workers(*dead)
     storage.spool().bury(dead)
 
 

@@ -33,7 +33,7 @@ def sweep_once() -> None:
     """One full pass of the sweep, as a worker does at its start. Raises: StateUnavailable."""
     sweep.sweep(boot=True)
     # A command is no worker: hints are counted by those that stay.
-    store().forget_worker(workers.current().name)
+    store().forget_workers(workers.current().name)
 
 
 def purge(*, dry_run: bool = False) -> Purged:

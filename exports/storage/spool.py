@@ -276,6 +276,10 @@ class Spool:
         unlocked.rename(self.root / "alive" / worker)
         return handle
 
+    def knows(self, worker: str) -> bool:
+        """Whether a worker that is alive works with this spool."""
+        return (self.root / "alive" / worker).exists()
+
     def proved_dead(self, worker: str) -> bool:
         """Whether a worker that locked its file here is gone. False when nothing is known."""
         try:
