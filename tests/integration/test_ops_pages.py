@@ -391,7 +391,9 @@ def test_callbacks_are_shown_and_sent_anew() -> None:
 def test_ten_thousand_tasks_cost_no_more_than_some_round_trips(
     redis_db: "redis.Redis[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_ended_tasks(redis_db, 10_000)
+    task_id = pipeline.submit(*DAYS)
+    pipeline.work(task_id)
+    ops_site.copy_ended_task(redis_db, task_id, count=10_000)
     client = operator()
     trips = []
     send = redis.connection.AbstractConnection.send_packed_command
@@ -404,17 +406,3 @@ def test_ten_thousand_tasks_cost_no_more_than_some_round_trips(
         trips.clear()
         assert client.get(f"/ops/{path}").status_code == 200
         assert 1 <= len(trips) <= 25, path
-
-
-def make_ended_tasks(client: "redis.Redis[bytes]", count: int) -> None:
-    """Copies of one succeeded task, under their own ids."""
-    task_id = pipeline.submit(*DAYS)
-    pipeline.work(task_id)
-    now = int(time.time() * 1000)
-    with client.pipeline(transaction=False) as pipe:
-        for number in range(count):
-            copy = f"exp_{number:026d}"
-            for name in ("task", "shards", "events"):
-                pipe.copy(f"export:{name}:{task_id}", f"export:{name}:{copy}")
-            pipe.zadd("export:index:succeeded", {copy: now - number})
-        pipe.execute()
