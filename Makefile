@@ -53,7 +53,7 @@ system-packages:  ## what some tests need and pip does not have (Debian, Ubuntu)
 	./.ci/system-packages $(SYSTEM_PACKAGES)
 
 requirements: $(VENV)/dev.stamp  ## pin requirements/*.in anew; PIP_COMPILE_ARGS=--upgrade takes newer versions
-	cd requirements && for name in base prod demo dev bench; do \
+	cd requirements && for name in base prod otel demo dev bench; do \
 		$(subst $(BIN),../$(BIN),$(PIP_COMPILE)) $(PIP_COMPILE_ARGS) --output-file $$name.txt $$name.in || exit 1; done
 
 clean:  ## remove what these targets made, apart from demo data

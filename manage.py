@@ -4,13 +4,18 @@
 import sys
 
 from config import env
+from exports.errors import SettingInvalid
 
 
 def main() -> None:
     env.choose_settings("config.settings.web")
     from django.core.management import execute_from_command_line  # needs the choice above
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except SettingInvalid as error:
+        # Without settings no command can be loaded that would say so.
+        sys.exit(f"FAIL {error}. Set it right: docs/settings.md, docs/architecture.md.")
 
 
 if __name__ == "__main__":

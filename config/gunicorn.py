@@ -4,7 +4,7 @@ A thread is held for as long as a download takes.
 """
 
 from config import env
-from exports.telemetry import logs
+from exports.telemetry import logs, spans
 
 _environment = env.environment()
 
@@ -25,3 +25,8 @@ accesslog = None
 logconfig_dict = logs.configuration(as_json=_environment.log_json, level=_environment.log_level)
 # No second way in, and no file in the home of whoever runs it.
 control_socket_disable = True
+
+
+def worker_exit(_server: object, _worker: object) -> None:
+    """Called by gunicorn in the worker that leaves."""
+    spans.stop()

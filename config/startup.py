@@ -3,8 +3,9 @@
 from django.core import checks
 
 from config import env
+from exports.conf import conf
 from exports.errors import SettingInvalid, StateUnavailable
-from exports.telemetry import logs
+from exports.telemetry import logs, spans
 
 _events = logs.events(__name__)
 
@@ -33,3 +34,10 @@ def refuse_unfit_redis() -> None:
         return
     if problems and not env.environment().debug:
         raise SettingInvalid("EXPORTS_REDIS_URL", "; ".join(problems))
+
+
+def start_tracing() -> None:
+    """Record spans, where the settings say so. Raises: SettingInvalid when the packages for it are missing."""
+    if conf().tracing:
+        env.set_service_name()
+        spans.start()

@@ -22,7 +22,7 @@ from config.broker import HintBroker, make_broker
 from exports.conf import conf
 from exports.pipeline import middleware
 from exports.pipeline.middleware.sweeper import Sweeper
-from exports.telemetry import logs
+from exports.telemetry import logs, spans
 
 STOP_LIMIT_MS = 25_000
 """How long a stopping worker waits for its step; a lease and a claim file make the rest harmless."""
@@ -79,6 +79,7 @@ def _start_django() -> None:
     django.setup()
     startup.refuse_wrong_configuration()
     startup.refuse_unfit_redis()
+    startup.start_tracing()
 
 
 class Runner:
@@ -101,6 +102,7 @@ class Runner:
         reason = self._wait(worker)
         worker.stop(timeout=STOP_LIMIT_MS)
         broker.close()
+        spans.stop()
         _events.info("worker.left", group=self._name, pid=os.getpid(), reason=reason)
         return 0
 

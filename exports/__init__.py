@@ -18,3 +18,5 @@
 Start reading at `contracts` (the values that cross these lines), then `pipeline/shard.py` (one page: read, encode,
 append, commit) and `state/lua/commit_page.lua` (what makes it count). `docs/design.md` is the whole on one page.
 """
+
+__version__ = "0.1.0"

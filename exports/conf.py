@@ -120,6 +120,12 @@ class Conf:
     state_days: int = _setting(7, "Days that a task is kept after its end, its requestId included", 1, 365)
     file_days: int = _setting(7, "Days that a file is kept; at most state_days", 1, 365)
 
+    # watching
+    tracing: bool = _setting(
+        False,
+        "Spans of OpenTelemetry, sent over OTLP as the standard `OTEL_*` variables say; needs `requirements/otel.txt`",
+    )
+
     # the web process
     long_requests: int = _setting(
         8,
@@ -182,7 +188,7 @@ def _check(spec: "Field[Any]", value: Any) -> None:
 
 def _check_together(conf: Conf) -> None:
     if conf.business_zone not in zoneinfo.available_timezones():
-        raise SettingInvalid("business_zone", "is not an IANA time zone")
+        raise SettingInvalid("business_zone", "is not an IANA time zone, such as Asia/Shanghai")
     if conf.file_days > conf.state_days:
         raise SettingInvalid("file_days", "must not exceed state_days")
     if conf.page_rows_min > conf.page_rows:

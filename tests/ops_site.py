@@ -1,9 +1,11 @@
 """The operators' site under the Django of the tests, as `config.settings.web` sets it up, and operators to log in."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import redis
 from django.contrib.auth.hashers import MD5PasswordHasher, make_password
 from django.test import Client, override_settings
 from django.urls import include, path
@@ -66,3 +68,15 @@ def operator(name: str = "olga", **headers: str) -> Client:
     client = Client(headers={"accept-language": "en", **headers})
     assert login(client, name).status_code == 302
     return client
+
+
+def copy_ended_task(client: "redis.Redis[bytes]", task_id: str, *, count: int) -> None:
+    """Copies of one succeeded task, under their own ids."""
+    now = int(time.time() * 1000)
+    with client.pipeline(transaction=False) as pipe:
+        for number in range(count):
+            copy = f"exp_{number:026d}"
+            for name in ("task", "shards", "events"):
+                pipe.copy(f"export:{name}:{task_id}", f"export:{name}:{copy}")
+            pipe.zadd("export:index:succeeded", {copy: now - number})
+        pipe.execute()

@@ -18,6 +18,7 @@ from exports.api.parsing import BODY_LIMIT, StrictJson
 from exports.api.permissions import HasRight
 from exports.contracts import Principal, Right
 from exports.messages import Language
+from exports.telemetry import spans, trace
 
 VARY = ("Accept-Language", "Authorization")
 
@@ -35,6 +36,13 @@ class ApiView(APIView):
     http_method_names = ["get", "head", "options", "post", "delete"]  # noqa: RUF012  declared so by Django
     schema = AutoSchema()
     rights: ClassVar[Mapping[str, Sequence[Right]]] = {}
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        with spans.span(
+            f"{request.method} {type(self).__name__}",
+            parent=trace.parse_traceparent(request.headers.get("traceparent")),
+        ):
+            return super().dispatch(request, *args, **kwargs)
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         _take_chunked_body(request)

@@ -1,33 +1,38 @@
 """The counters in Redis as Prometheus families. They are read at each scrape, so every web process answers alike."""
 
-from collections.abc import Iterable
+import platform
+from collections.abc import Iterable, Iterator, Mapping
 
+import django
 from prometheus_client import REGISTRY, CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+import exports
 from exports import service
-from exports.contracts import State
-from exports.state.store import Counters
+from exports.contracts import State, Step
+from exports.messages import CAUSES
+from exports.state.store import Counters, Durations
+from exports.state.watching import Signs
 from exports.telemetry import metrics as names
+
+_BUILD = {"version": exports.__version__, "python": platform.python_version(), "django": django.__version__}
 
 
 class ExportCollector(Collector):
     """Raises: StateUnavailable; a scrape without Redis fails and shows no zeros."""
 
     def collect(self) -> Iterable[Metric]:
-        counters = service.read_counters()
-        yield _tasks(counters)
-        yield CounterMetricFamily(names.ROWS, "Rows committed, over all tasks", value=counters.rows)
-        yield CounterMetricFamily(
-            names.STALLED, "Times that a running task made no progress for too long", value=counters.stalled
-        )
-        yield _durations(counters)
-        yield _callbacks(counters)
-        yield CounterMetricFamily(
-            names.CALLBACK_REPLAYS, "Callbacks sent anew by hand", value=counters.callback_replays
-        )
+        yield from _counted(service.read_counters())
+        yield from _seen(service.read_signs())
+        yield InfoMetricFamily(names.BUILD.removesuffix("_info"), "The web process that answers", _BUILD)
 
     def describe(self) -> Iterable[Metric]:
         """Registered without a scrape: Redis may be away when a process starts."""
@@ -45,27 +50,85 @@ class Both(Collector):
         yield from REGISTRY.collect()
 
 
-def _tasks(counters: Counters) -> Metric:
-    family = CounterMetricFamily(names.TASKS, "Tasks that entered a state", labels=["state"])
-    for state in State:
-        family.add_metric([state.value], counters.states.get(state, 0))
-    return family
-
-
-def _durations(counters: Counters) -> Metric:
-    family = HistogramMetricFamily(
-        names.DURATION, "From the first start to the end of a task's epoch", labels=["format"]
+def _counted(counters: Counters) -> Iterator[Metric]:
+    """What has happened since this Redis is in use."""
+    yield _labelled(
+        CounterMetricFamily(names.TASKS, "Tasks that entered a state", labels=["state"]),
+        {str(s): counters.states[s] for s in State},
     )
-    for format_, durations in counters.durations.items():
-        buckets = [(str(bound), float(count)) for bound, count in durations.buckets]
-        family.add_metric([format_.value], [*buckets, ("+Inf", float(durations.count))], durations.sum_seconds)
+    yield CounterMetricFamily(names.ROWS, "Rows committed, over all tasks", value=counters.rows)
+    yield _histogram(
+        names.DURATION,
+        "From the first start to the end of a task's epoch",
+        {str(format_): durations for format_, durations in counters.durations.items()},
+        label="format",
+    )
+    yield _histogram(names.PAGES, "To read, encode and append a page that was committed", {"": counters.pages})
+    yield CounterMetricFamily(
+        names.STALLED, "Times that a running task made no progress for too long", value=counters.stalled
+    )
+    recoveries = {str(step): counters.recoveries[step] for step in Step}
+    yield _labelled(
+        CounterMetricFamily(names.RECOVERIES, "Steps taken back from workers that were gone", labels=["step"]),
+        recoveries,
+    )
+    retries = {code: counters.retries.get(code, 0) for code in CAUSES}
+    yield _labelled(
+        CounterMetricFamily(names.RETRIES, "Times that work was put back to be tried again", labels=["cause"]), retries
+    )
+    yield CounterMetricFamily(
+        names.ROWS_DRIFTED,
+        "Rows by which counts after the last read differed from the plan",
+        value=counters.rows_drifted,
+    )
+    drifted = {str(drift): count for drift, count in counters.drifted.items()}
+    yield _labelled(
+        CounterMetricFamily(
+            names.SHARDS_DRIFTED, "Shards whose rows changed since the plan, or may have", labels=["drift"]
+        ),
+        drifted,
+    )
+    yield CounterMetricFamily(
+        names.REQUEST_HITS, "Submits answered with the task that has their requestId", value=counters.request_hits
+    )
+    results = {str(result): count for result, count in counters.callbacks.items()}
+    yield _labelled(CounterMetricFamily(names.CALLBACKS, "Attempts at callbacks", labels=["result"]), results)
+    yield CounterMetricFamily(names.CALLBACK_REPLAYS, "Callbacks sent anew by hand", value=counters.callback_replays)
+
+
+def _seen(signs: Signs) -> Iterator[Metric]:
+    """What is at this moment."""
+    yield _labelled(
+        GaugeMetricFamily(names.TASKS_NOW, "Tasks in a state", labels=["state"]),
+        {str(s): signs.states[s] for s in State},
+    )
+    since = signs.now_ms if signs.oldest_queued_ms is None else signs.oldest_queued_ms
+    yield GaugeMetricFamily(
+        names.OLDEST, "How long the oldest queued task has waited", value=(signs.now_ms - since) / 1000
+    )
+    groups = [group for group, _ in signs.workers.values() if group]
+    alive = {group: groups.count(group) for group in sorted(set(groups))}
+    yield _labelled(GaugeMetricFamily(names.WORKERS, "Worker processes that are alive", labels=["group"]), alive)
+    if signs.spool is not None:
+        used, free = signs.spool
+        yield GaugeMetricFamily(names.SPOOL, "Size of the spool's files", value=used)
+        yield GaugeMetricFamily(names.SPOOL_FREE, "Free space where the spool is", value=free)
+
+
+def _labelled(
+    family: CounterMetricFamily | GaugeMetricFamily, counts: Mapping[str, int]
+) -> CounterMetricFamily | GaugeMetricFamily:
+    """counts: value of the family's one label → count."""
+    for value, count in counts.items():
+        family.add_metric([value], count)
     return family
 
 
-def _callbacks(counters: Counters) -> Metric:
-    family = CounterMetricFamily(names.CALLBACKS, "Attempts at callbacks", labels=["result"])
-    for result, count in counters.callbacks.items():
-        family.add_metric([result.value], count)
+def _histogram(name: str, text: str, series: Mapping[str, Durations], *, label: str = "") -> Metric:
+    family = HistogramMetricFamily(name, text, labels=[label] if label else [])
+    for value, durations in series.items():
+        buckets = [(str(bound), float(count)) for bound, count in durations.buckets]
+        family.add_metric([value] if label else [], [*buckets, ("+Inf", float(durations.count))], durations.sum_seconds)
     return family
 
 

@@ -24,7 +24,7 @@ from exports.api.representation import represent, to_millisecond
 from exports.contracts import ExportRequest, Right, State
 from exports.errors import TaskUnknown
 from exports.progress import outlook
-from exports.telemetry.trace import parse_traceparent
+from exports.telemetry import trace
 from exports.views import TaskView
 
 IDEMPOTENCY_KEY = OpenApiParameter(
@@ -57,7 +57,7 @@ class Exports(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         wanted = _export_request(request)
-        submitted = service.submit(wanted, traceparent=parse_traceparent(request.headers.get("traceparent")))
+        submitted = service.submit(wanted, traceparent=trace.current.get())
         ids = {"task_id": submitted.task_id, "trace_id": submitted.trace_id}
         result = "created" if submitted.created else "known"
         audit.record(request, "submit", **ids, result=result, created=submitted.created)

@@ -13,12 +13,16 @@ from exports.views import TaskView
 
 MOST = 100
 """Tasks that one action changes at most."""
+_REPLAY_ATTEMPTS, _REPLAY_MULTIPLIER = 3, 2.0
+"""What the API takes too where nobody says otherwise."""
 
 
 class Action(StrEnum):
     RERUN = "rerun"
     SCRATCH = "rerun-from-scratch"
     CANCEL = "cancel"
+    DELETE = "delete"
+    REPLAY = "replay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class Order:
 class Effect:
     """What an order would do to a task. refusal: why it would do nothing.
 
-    shards, rows: to read. None: known only after planning. kept: rows that are not read again.
+    shards, rows: to read. None: known only after planning. kept: rows that are not read again. callbacks: ids of
+    those to send anew.
     """
 
     task: TaskView
@@ -43,20 +48,27 @@ class Effect:
     shards: int | None = 0
     rows: int | None = 0
     kept: int = 0
+    callbacks: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an order. task: as it is now; None when it was refused."""
+    """What came of an order. task: as it is now, or was when it was deleted; None when it was refused.
+
+    callbacks: ids of those that are sent anew.
+    """
 
     task_id: str
     task: TaskView | None
     refusal: ExportError | None
+    callbacks: Sequence[str] = ()
 
 
 def preview(order: Order, task_ids: Sequence[str], *, principal: Principal) -> list[Effect]:
-    """What would happen; changes nothing. Raises: as `service.read_task`, FieldInvalid for too many tasks."""
+    """What would happen; changes nothing. Raises: as `service.read_task`, FieldInvalid for too many tasks and as `service.check_rerun`."""
     _check_count(task_ids)
+    if order.action in (Action.RERUN, Action.SCRATCH):
+        service.check_rerun(order.action is Action.SCRATCH, again=order.again, page_rows=order.page_rows)
     return [_effect(order, service.read_task(task_id, principal=principal)) for task_id in task_ids]
 
 
@@ -73,15 +85,25 @@ def _check_count(task_ids: Sequence[str]) -> None:
 
 def _effect(order: Order, view: TaskView) -> Effect:
     if order.action is Action.CANCEL:
-        refused = view.state is State.SUCCEEDED
-        return Effect(view, StateConflict("cannot_cancel", view.state) if refused else None)
+        return _effect_unless("cannot_cancel", view, refused=view.state is State.SUCCEEDED)
+    if order.action is Action.DELETE:
+        return _effect_unless("cannot_delete", view, refused=not view.state.ended)
+    if order.action is Action.REPLAY:
+        last = service.last_callbacks(view.task_id)
+        return _effect_unless("no_callback", view, refused=not last, callbacks=last)
     if view.state is not State.FAILED:
         return Effect(view, StateConflict("cannot_rerun", view.state))
-    if order.action is Action.SCRATCH or view.phase is None:
+    if order.action is Action.SCRATCH or (view.phase is None and not order.again):
         return Effect(view, None, shards=None, rows=None)
+    if view.phase is None:
+        raise FieldInvalid("shard", "is not a shard of this task")
     if store().planned_as(view.task_id) != specify(view.request).digest():
         return Effect(view, StateConflict("specification_changed", view.state))
     return _rerun_effect(order, view)
+
+
+def _effect_unless(code: str, view: TaskView, *, refused: bool, callbacks: Sequence[str] = ()) -> Effect:
+    return Effect(view, StateConflict(code, view.state) if refused else None, callbacks=callbacks)
 
 
 def _rerun_effect(order: Order, view: TaskView) -> Effect:
@@ -97,6 +119,8 @@ def _rerun_effect(order: Order, view: TaskView) -> Effect:
 
 def _carry_out(order: Order, task_id: str, principal: Principal) -> Outcome:
     try:
+        if order.action is Action.REPLAY:
+            return _replay(task_id, principal)
         return Outcome(task_id, _do(order, task_id, principal), None)
     except StateUnavailable:
         raise
@@ -104,9 +128,19 @@ def _carry_out(order: Order, task_id: str, principal: Principal) -> Outcome:
         return Outcome(task_id, None, error)
 
 
+def _replay(task_id: str, principal: Principal) -> Outcome:
+    replayed = service.replay_callbacks(
+        task_id, principal=principal, attempts=_REPLAY_ATTEMPTS, multiplier=_REPLAY_MULTIPLIER
+    )
+    task = service.read_task(task_id, principal=principal)
+    return Outcome(task_id, task, None, callbacks=[one.callback_id for one in replayed])
+
+
 def _do(order: Order, task_id: str, principal: Principal) -> TaskView:
     if order.action is Action.CANCEL:
         return service.cancel(task_id, principal=principal, reason=order.reason)
+    if order.action is Action.DELETE:
+        return service.delete(task_id, principal=principal, reason=order.reason)
     return service.rerun(
         task_id,
         principal=principal,

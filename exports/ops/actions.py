@@ -68,8 +68,10 @@ def _preview(
 def _effect_text(action: Action, effect: Effect) -> str:
     if effect.refusal:
         return say("stays", why=why(effect.refusal))
-    if action is Action.CANCEL:
-        return say("would_cancel")
+    if action in (Action.CANCEL, Action.DELETE):
+        return say(f"would_{action}")
+    if action is Action.REPLAY:
+        return say("would_replay", callbacks=", ".join(effect.callbacks))
     if effect.rows is None:
         return say("would_plan")
     if not effect.shards:
@@ -87,21 +89,24 @@ def _do(request: HttpRequest, order: Order, task_ids: list[str], *, principal: P
     for outcome in outcomes:
         if outcome.refusal:
             messages.warning(request, say("refused_one", task=outcome.task_id, why=why(outcome.refusal)))
-    return HttpResponseRedirect(_back(task_ids))
+    gone = order.action is Action.DELETE and done
+    return HttpResponseRedirect(reverse("admin:tasks") if gone else _back(task_ids))
 
 
 def _record(request: HttpRequest, order: Order, outcome: Outcome, *, principal: Principal) -> None:
-    assert outcome.task is not None
-    cancels = order.action is Action.CANCEL
+    task = outcome.task
+    assert task is not None
+    scratch = order.action is Action.SCRATCH
+    result = {Action.CANCEL: task.state, Action.DELETE: "deleted", Action.REPLAY: ", ".join(outcome.callbacks)}
     audit.record(
         request,
-        "cancel" if cancels else "rerun",
+        Action.RERUN if scratch else order.action,
         principal=principal,
         task_id=outcome.task_id,
-        trace_id=outcome.task.trace_id,
-        result=outcome.task.state if cancels else f"run {outcome.task.epoch}",
+        trace_id=task.trace_id,
+        result=result.get(order.action, f"run {task.epoch}"),
         reason=order.reason,
-        fromScratch=order.action is Action.SCRATCH,
+        fromScratch=scratch,
     )
 
 

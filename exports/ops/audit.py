@@ -17,6 +17,6 @@ def record(
     result: str,
     **facts: Field,
 ) -> None:
-    """action: what was done: `cancel`, `rerun`, `download`."""
+    """action: what was done: `cancel`, `rerun`, `delete`, `replay`, `download`."""
     by, address = principal.owner, request.META.get("REMOTE_ADDR", "")
     audit.record(action, task_id=task_id, trace_id=trace_id, by=by, address=address, result=result, **facts)

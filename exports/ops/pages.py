@@ -25,11 +25,13 @@ from exports.views import TaskView
 
 _PAGE = 50
 _ACTIONS = {
-    State.FAILED: (Action.RERUN, Action.SCRATCH, Action.CANCEL),
-    State.RUNNING: (Action.CANCEL,),
-    State.QUEUED: (Action.CANCEL,),
+    State.FAILED: {Action.RERUN, Action.SCRATCH, Action.CANCEL, Action.DELETE},
+    State.RUNNING: {Action.CANCEL},
+    State.QUEUED: {Action.CANCEL},
+    State.SUCCEEDED: {Action.DELETE},
+    State.CANCELLED: {Action.DELETE},
 }
-"""What can be done to a task in a state."""
+"""What can be done to a task in a state; a replay, where it has callbacks."""
 
 
 def overview_page(_request: HttpRequest, _principal: Principal) -> Page:
@@ -83,12 +85,13 @@ def task_page(_request: HttpRequest, principal: Principal, *, task_id: str) -> P
         "failure": rows.failure_row(view.failure, found.shards) if view.failure else None,
         "phases": rows.phase_rows(view, found.steps),
         "shards": [rows.shard_row(shard, now=view.read_at) for shard in found.shards],
+        "callbacks": [rows.callback_row(callback) for callback in reversed(found.callbacks)],
         "events": [rows.event_row(event) for event in reversed(found.events)],
         "audit": [rows.audit_row(entry) for entry in reversed(found.audit)],
         "has_file": service.keeps_file(view),
         "view": view,
         "log_query": f"journalctl -u 'order-exports-*' -o cat | jq -c 'select(.traceId == \"{view.trace_id}\")'",
-        "actions": _offered(principal, set(_ACTIONS.get(view.state, ()))),
+        "actions": _offered(principal, _ACTIONS[view.state] | ({Action.REPLAY} if found.callbacks else set())),
         "actions_query": urlencode({"task": task_id}),
         "updated": _updated(view.read_at),
     }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from exports import service
+from exports.callbacks import Callback
 from exports.conf import conf
 from exports.contracts import STEP_OF, State, Step
 from exports.messages import CAUSES, PHASES, PLANNING, failure_sentence
@@ -196,6 +197,32 @@ class AuditRow:
 
 def audit_row(entry: AuditEntry) -> AuditRow:
     return AuditRow(moment(entry.at), entry.action, entry.by, entry.address, entry.result)
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackRow:
+    """What one endpoint is told of one event. answer: how the last attempt ended."""
+
+    name: str
+    state: str
+    mark: str
+    attempts: int
+    replays: int
+    answer: str
+    next_try: str
+
+
+def callback_row(callback: Callback) -> CallbackRow:
+    last = callback.log[-1] if callback.log else None
+    return CallbackRow(
+        name=str(callback.key),
+        state=say(callback.state),
+        mark={"delivered": "done", "waiting": "pending"}.get(callback.state, callback.state),
+        attempts=callback.attempts,
+        replays=callback.replays,
+        answer=" ".join(filter(None, (last.result, str(last.status or ""), last.reason))) if last else "",
+        next_try=moment(callback.next_at),
+    )
 
 
 @dataclass(frozen=True, slots=True)

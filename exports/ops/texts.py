@@ -117,12 +117,21 @@ WORDS: Mapping[str, Text] = {
     "who": Text("操作者", "Who"),
     "address": Text("地址", "Address"),
     "result": Text("结果", "Result"),
+    "callbacks": Text("回调", "Callbacks"),
+    "callback": Text("回调", "Callback"),
+    "replays": Text("重发", "Replays"),
+    "last_answer": Text("最近一次结果", "Last answer"),
+    "waiting": Text("等待", "waiting"),
+    "delivered": Text("已送达", "delivered"),
+    "failed": Text("失败", "failed"),
     "no_shards": Text("尚未计划。", "Not planned yet."),
     # actions
     "actions": Text("操作", "Actions"),
     "rerun": Text("重跑缺失部分", "Rerun what is missing"),
     "rerun-from-scratch": Text("从头重跑", "Rerun from scratch"),
     "cancel": Text("取消", "Cancel"),
+    "delete": Text("删除文件", "Delete the file"),
+    "replay": Text("重发回调", "Replay callbacks"),
     "preview": Text("将会发生什么", "What will happen"),
     "tasks_count": Text("任务：{count}", "Tasks: {count}"),
     "capped": Text(
@@ -138,6 +147,11 @@ WORDS: Mapping[str, Text] = {
     "would_cancel": Text(
         "取消并释放已写的行，之后不能重跑", "is cancelled and its rows are freed; it cannot run again"
     ),
+    "would_delete": Text(
+        "文件、清单和已写的行立即删除，无法恢复",
+        "its file, manifest and rows are deleted now and cannot be brought back",
+    ),
+    "would_replay": Text("重新发送：{callbacks}", "is sent anew: {callbacks}"),
     "stays": Text("不变：{why}", "stays as it is: {why}"),
     "reason": Text("原因", "Reason"),
     "reason_help": Text("写入任务历史和审计日志", "Kept in the task's history and in the audit log"),

@@ -1,22 +1,28 @@
 """Diagnosis: is everything that the service needs there, and fit? Reads, and writes one empty probe to each place."""
 
 import hashlib
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from django.conf import settings
 from django.core import checks
 
 from exports import kinds, storage
+from exports.conf import conf
 from exports.errors import ExportError
 from exports.pipeline import hints, identity
+from exports.pipeline.remedies import REMEDIES
+from exports.pipeline.workers import host_of
 from exports.state.store import store
 from exports.storage.base import NoRecord, Source
 from exports.webhooks.endpoints import endpoints
 
 _DAY_MS = 86_400_000
+_CLOCK_SKEW_S = 5
 
 
 class Level(StrEnum):
@@ -32,6 +38,11 @@ class Finding:
     level: Level
     name: str
     text: str
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it; empty where nothing is wrong. A table's findings have the kind before their name."""
+        return "" if self.level is Level.OK else REMEDIES.get(self.name) or REMEDIES[self.name.partition(" ")[2]]
 
 
 def diagnose() -> list[Finding]:
@@ -58,6 +69,46 @@ def _settings() -> Iterator[Finding]:
         yield Finding(Level.FAIL, "settings", f"{message.id} {message.msg}")
     if not serious:
         yield Finding(Level.OK, "settings", "all loaded, system checks passed")
+
+
+def _debug() -> Iterator[Finding]:
+    if settings.DEBUG:
+        yield Finding(Level.FAIL, "debug", "DEBUG is on: an error page shows code and settings to whoever meets it")
+
+
+def _access() -> Iterator[Finding]:
+    if conf().auth == "none":
+        demo = getattr(settings, "EXPORTS_LOOPBACK_DEMO", False)
+        level = Level.WARN if demo else Level.FAIL
+        yield Finding(level, "access", "auth is `none`: whoever reaches the service may export everything")
+    elif conf().auth == "token" and not conf().tokens:
+        yield Finding(Level.WARN, "access", "auth is `token`, and there is no token: nobody can submit")
+    else:
+        yield Finding(Level.OK, "access", f"by {conf().auth}")
+
+
+def _clock() -> Iterator[Finding]:
+    """Leases and expiries go by the clock of Redis, links and logs by that of each host."""
+    ahead_s = round(store().now_ms() / 1000 - time.time())
+    if abs(ahead_s) > _CLOCK_SKEW_S:
+        told = f"the clock of Redis is {abs(ahead_s)} s {'ahead of' if ahead_s > 0 else 'behind'} this host's"
+        yield Finding(Level.WARN, "clock", told)
+    else:
+        yield Finding(Level.OK, "clock", "Redis agrees with this host")
+
+
+def _redis_databases() -> Iterator[Finding]:
+    """The start refuses equal addresses; two names of one host are found out here."""
+    others = {
+        "broker": getattr(settings, "EXPORTS_BROKER_URL", ""),
+        "cache": settings.CACHES["default"].get("LOCATION", ""),
+    }
+    shared = [name for name, url in others.items() if url and store().is_at(url)]
+    if shared:
+        told = f"the state shares its database with {' and '.join(shared)}"
+        yield Finding(Level.FAIL, "redis databases", f"{told}: what empties one of them loses all tasks")
+    else:
+        yield Finding(Level.OK, "redis databases", "state, broker and cache are apart")
 
 
 def _redis() -> Iterator[Finding]:
@@ -108,7 +159,19 @@ def _spool() -> Iterator[Finding]:
         yield Finding(Level.WARN, "spool", "writable, but less than the reserve is free")
 
 
+def _spool_shared() -> Iterator[Finding]:
+    """Each worker that is alive holds a lock in its spool."""
+    names = [name for name, (group, _) in store().workers().items() if group]
+    elsewhere = sorted({host_of(name) for name in names if not storage.spool().knows(name)})
+    if elsewhere:
+        told = f"workers on {', '.join(elsewhere)} have another spool: what they read is missing when files are made"
+        yield Finding(Level.FAIL, "spool shared", told)
+    elif names:
+        yield Finding(Level.OK, "spool shared", "all workers that are alive have this one")
+
+
 def _store() -> Iterator[Finding]:
+    storage.artifacts().read_identity()  # first: some stores make a bucket that is missing when it is written to
     probe = f"doctor-{uuid.uuid4().hex}"
     nothing = Source(0, hashlib.sha256().hexdigest(), lambda _offset, _length: iter(()))
     storage.artifacts().put(f"{probe}/probe", nothing, record=NoRecord())
@@ -148,11 +211,16 @@ def _grants() -> Iterator[Finding]:
 
 _LOOKS: dict[str, Callable[[], Iterator[Finding]]] = {
     "settings": _settings,
+    "debug": _debug,
+    "access": _access,
     "redis": _redis,
+    "redis databases": _redis_databases,
+    "clock": _clock,
     "broker": _broker,
     "workers": _workers,
     "callbacks": _callbacks,
     "spool": _spool,
+    "spool shared": _spool_shared,
     "store": _store,
     "identity": _identity,
     "orders table": _tables,

@@ -16,7 +16,7 @@ from exports.errors import StateUnavailable
 from exports.pipeline import hints, outbox, workers
 from exports.state.callbacks import CallbackClaim
 from exports.state.store import store
-from exports.telemetry import logs, trace
+from exports.telemetry import logs, spans, trace
 from exports.webhooks.endpoints import Endpoint, endpoints
 
 _events = logs.events(__name__)
@@ -62,10 +62,12 @@ def _claims(busy: Counter[str]) -> list[tuple[Endpoint, CallbackClaim]]:
 def _deliver(endpoint: Endpoint, claim: CallbackClaim) -> None:
     """One attempt and its record. Whatever goes wrong here leaves the callback due again at the end of its lease."""
     message_id = claim.key.message_id(claim.task_id)
-    traceparent = trace.child_of(claim.traceparent)
-    with trace.tracing(traceparent), logs.bound(taskId=claim.task_id, callbackId=message_id, attempt=claim.number):
+    with (
+        spans.span("callback", parent=claim.traceparent, task_id=claim.task_id, attempt=claim.number),
+        logs.bound(taskId=claim.task_id, callbackId=message_id, attempt=claim.number),
+    ):
         try:
-            outcome = outbox.send(endpoint, claim.body, message_id=message_id, traceparent=traceparent)
+            outcome = outbox.send(endpoint, claim.body, message_id=message_id, traceparent=trace.current.get())
             pause_ms = pause_after(claim.tries, multiplier=claim.multiplier, retry_after_ms=outcome.retry_after_ms)
             word = store().record_callback(claim, outcome, pause_ms=pause_ms)
         except StateUnavailable as error:
@@ -91,6 +93,7 @@ def _tell(outcome: Outcome, word: str, *, pause_ms: int) -> None:
     if outcome.result is CallbackResult.DELIVERED:
         _events.info("callback.delivered", status=outcome.status, durationMs=outcome.duration_ms, answer=word)
         return
+    spans.failed(outcome.result)
     tell = _events.error if word == "failed" else _events.warning
     tell(
         "callback.failed",

@@ -6,6 +6,7 @@ is asked again after 1, 4 and 16 s by whichever lane is free then.
 """
 
 import functools
+import time
 
 import dramatiq
 
@@ -21,7 +22,7 @@ from exports.pipeline.specification import specify
 from exports.pipeline.steps import GoOn, Holding
 from exports.state.store import store
 from exports.storage.base import SegmentWriter
-from exports.telemetry import logs
+from exports.telemetry import logs, spans
 
 _events = logs.events(__name__)
 SMALL_PAGES = 2
@@ -91,16 +92,24 @@ def _fetch_pages(held: Holding, reader: Reader, writer: SegmentWriter) -> int:
     """Append and commit page after page; the rows written by this claim."""
     rows = 0
     while True:
-        block, page = reader.next_page()
-        if page is None:
-            return rows
-        if block.last_key == reader.cursor:
-            raise StepBroken("a page ended where it began")
-        _leave_room(held)
-        segment = writer.append(page)
-        word = store().commit(
-            held.claim, old_cursor=reader.cursor, cursor=block.last_key, rows=page.rows, segment=segment
-        )
+        begun_at = time.monotonic()
+        with spans.span("page"):
+            block, page = reader.next_page()
+            if page is None:
+                return rows
+            if block.last_key == reader.cursor:
+                raise StepBroken("a page ended where it began")
+            _leave_room(held)
+            segment = writer.append(page)
+        with spans.span("commit", rows=page.rows):
+            word = store().commit(
+                held.claim,
+                old_cursor=reader.cursor,
+                cursor=block.last_key,
+                rows=page.rows,
+                segment=segment,
+                took_ms=round((time.monotonic() - begun_at) * 1000),
+            )
         if word != "lost":
             writer.keep(segment)
             reader.cursor = block.last_key

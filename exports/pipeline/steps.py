@@ -31,7 +31,7 @@ from exports.pipeline.specification import specify
 from exports.state.keys import TaskRef, ref_of
 from exports.state.replies import Claim, NoClaim
 from exports.state.store import store
-from exports.telemetry import logs, trace
+from exports.telemetry import logs, spans
 
 _events = logs.events(__name__)
 _PROPOSALS = 200
@@ -104,7 +104,7 @@ def holding(claim: Claim, *, deadline: float) -> Iterator[Holding]:
     """Keep a claim's lease alive for the block, with its trace and ids bound to every log line."""
     held = Holding(claim, deadline=deadline)
     with (
-        trace.tracing(trace.child_of(claim.traceparent)),
+        spans.span(claim.step, parent=claim.traceparent, task_id=claim.ref.id, step=claim.name, fence=claim.fence),
         logs.bound(taskId=claim.ref.id, shardId=claim.name if claim.step is Step.SHARD else None),
     ):
         if claim.starts_task:
@@ -247,6 +247,7 @@ def _record(claim: Claim, error: Exception) -> None:
         word = store().retry(claim, code, part=error.part if isinstance(error, StoreUnavailable) else 0)
     else:
         word = store().fail(claim, code, retryable=isinstance(error, StepFailed) and error.retryable)
+    spans.failed(code)
     _events.warning("step.failed", step=claim.name, code=code, answer=word, error=error)
     endings.settle(claim.ref.id, claim.request, word, code=code)
 

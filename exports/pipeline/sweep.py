@@ -43,6 +43,8 @@ def sweep(*, boot: bool = False) -> None:
         outbox.wake()
     top_up_hints()
     clean_up()
+    with _tolerated("spool.unmeasured"):
+        measure_spool()
     if boot:
         with _tolerated("identity.unsettled"):
             identity.settle()
@@ -65,6 +67,7 @@ def recover(find_tasks: Callable[[], Sequence[str]]) -> None:
                 if view is not None:
                     proven, counted = lease.worker in dead, _lost_alone(lease.worker, beats, dead)
                     _recover(view, lease, proven=proven, counted=counted)
+    store().forget_workers(*dead)
     storage.spool().bury(dead)
 
 
@@ -165,6 +168,12 @@ def top_up_hints() -> None:
     for step in Step:
         if tasks := store().next_tasks(step, _PROPOSALS):
             hints.top_up(step, due=store().due_steps(step, tasks, now_ms))
+
+
+def measure_spool() -> None:
+    """Note its size for those who watch, once a minute."""
+    if store().spool_is_due() and (size := storage.spool().size()):
+        store().keep_spool_size(*size)
 
 
 def clean_up() -> None:

@@ -8,8 +8,15 @@ callbacks.py  what others were told
 upkeep.py     the service as a whole: counters, sweep, purge, doctor
 """
 
-from exports.service.acting import REASON_MAX, cancel, delete, rerun
-from exports.service.callbacks import Replayed, ping_endpoint, read_callbacks, replay_callbacks, replay_failed_callbacks
+from exports.service.acting import REASON_MAX, cancel, check_rerun, delete, rerun
+from exports.service.callbacks import (
+    Replayed,
+    last_callbacks,
+    ping_endpoint,
+    read_callbacks,
+    replay_callbacks,
+    replay_failed_callbacks,
+)
 from exports.service.files import Artifact, file_expires_at, keeps_file, open_file, read_manifest, verify
 from exports.service.tasks import (
     Details,
@@ -33,6 +40,7 @@ from exports.service.upkeep import (
     ping,
     purge,
     read_counters,
+    read_signs,
     redis_problems,
     sweep_once,
 )
@@ -44,6 +52,7 @@ __all__ = [
     "Replayed",
     "Submitted",
     "cancel",
+    "check_rerun",
     "default_kind",
     "delete",
     "diagnose",
@@ -52,6 +61,7 @@ __all__ = [
     "forget",
     "is_stalled",
     "keeps_file",
+    "last_callbacks",
     "list_changed",
     "list_tasks",
     "live_workers",
@@ -66,6 +76,7 @@ __all__ = [
     "read_counters",
     "read_details",
     "read_manifest",
+    "read_signs",
     "read_task",
     "redis_problems",
     "replay_callbacks",

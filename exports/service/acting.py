@@ -58,7 +58,7 @@ def rerun(
     a shard that the task does not have or a page size out of bounds; as `read_task`.
     """
     view, by = access.act_on(task_id, principal=principal), _signed(principal, reason)
-    _check_rerun(from_scratch, again=again, page_rows=page_rows)
+    check_rerun(from_scratch, again=again, page_rows=page_rows)
     outbox.keep_untold(view)
     if from_scratch and view.state is State.FAILED:
         storage.spool().remove(task_id)
@@ -85,7 +85,8 @@ def rerun(
     return queued
 
 
-def _check_rerun(from_scratch: bool, *, again: Sequence[str], page_rows: int) -> None:
+def check_rerun(from_scratch: bool, *, again: Sequence[str], page_rows: int) -> None:
+    """What `rerun` refuses whatever the task. Raises: FieldInvalid."""
     if from_scratch and (again or page_rows):
         raise FieldInvalid("fromScratch", "reads every shard in pages of the usual size")
     if page_rows and not conf().page_rows_min <= page_rows <= conf().page_rows:

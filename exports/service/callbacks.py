@@ -43,10 +43,20 @@ def replay_callbacks(
     if callback_id:
         chosen = [key for key in found if key.message_id(task_id) == callback_id]
     else:
-        chosen = [key for key in found if key.event_key == found[-1].event_key]
+        chosen = _of_last_event(found)
     if not chosen:
         raise FieldInvalid("callbackId", NOT_A_CALLBACK)
     return [_replay(view, key, attempts=attempts, multiplier=multiplier) for key in chosen]
+
+
+def last_callbacks(task_id: str) -> list[str]:
+    """Ids of what `replay_callbacks` would send anew: the callbacks of the last event of a task that was read."""
+    found = [callback.key for callback in store().callbacks(task_id)]
+    return [key.message_id(task_id) for key in _of_last_event(found)]
+
+
+def _of_last_event(found: list[CallbackKey]) -> list[CallbackKey]:
+    return [key for key in found if key.event_key == found[-1].event_key]
 
 
 def replay_failed_callbacks(

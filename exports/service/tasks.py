@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ulid import ULID
 
 from exports import kinds
+from exports.callbacks import Callback
 from exports.conf import conf
 from exports.contracts import TASK_PREFIX, ExportRequest, Principal, Right, State, Step
 from exports.errors import (
@@ -49,13 +50,14 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """shards: in file order. steps: plan, render and upload, where one is held or waits. events, audit: the oldest first."""
+    """shards: in file order. steps: plan, render and upload, where one is held or waits. The others: the oldest first."""
 
     task: TaskView
     shards: list[ShardView]
     steps: list[StepView]
     events: list[Event]
     audit: list[AuditEntry]
+    callbacks: list[Callback]
 
 
 def default_kind() -> str:
@@ -198,6 +200,7 @@ def read_details(task_id: str, *, principal: Principal) -> Details:
         steps=store().whole_steps(task_id),
         events=store().events(task_id),
         audit=store().audit(task_id),
+        callbacks=store().callbacks(task_id),
     )
 
 

@@ -6,11 +6,17 @@ from exports.pipeline.diagnosis import Finding
 from exports.pipeline.purging import Purged
 from exports.service import access
 from exports.state.store import Counters, store
+from exports.state.watching import Signs
 
 
 def read_counters() -> Counters:
     """What `/metrics` shows. Raises: StateUnavailable."""
     return store().counters()
+
+
+def read_signs() -> Signs:
+    """What all tasks and workers do now. Raises: StateUnavailable."""
+    return store().signs()
 
 
 def redis_problems() -> list[str]:
@@ -27,7 +33,7 @@ def sweep_once() -> None:
     """One full pass of the sweep, as a worker does at its start. Raises: StateUnavailable."""
     sweep.sweep(boot=True)
     # A command is no worker: hints are counted by those that stay.
-    store().forget_worker(workers.current().name)
+    store().forget_workers(workers.current().name)
 
 
 def purge(*, dry_run: bool = False) -> Purged:

@@ -26,11 +26,9 @@ def translated() -> Iterator[None]:
         raise StateUnavailable(type(error).__name__) from error
 
 
-def connect_to_ask(settings: Conf) -> "redis.Redis":
+def connect_to_ask(url: str) -> "redis.Redis":
     """A client for the question whether Redis answers: no, after two seconds at most."""
-    return redis.Redis.from_url(
-        settings.redis_url, socket_timeout=0.9, socket_connect_timeout=0.9, retry=Retry(NoBackoff(), 0)
-    )
+    return redis.Redis.from_url(url, socket_timeout=0.9, socket_connect_timeout=0.9, retry=Retry(NoBackoff(), 0))
 
 
 def connect(settings: Conf) -> "redis.Redis":

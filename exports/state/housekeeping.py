@@ -3,11 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+import redis
+
 from exports.contracts import State, Step
 from exports.state import keys, replies
 from exports.state.connection import Connection, connect_to_ask, translated
 from exports.state.keys import TaskRef
 from exports.state.replies import Lease
+
+_SPOOL_MS = 120_000
+"""Life of what was measured of the spool: it is measured every minute, by one worker."""
 
 
 class Housekeeping(Connection):
@@ -101,6 +106,18 @@ class Housekeeping(Connection):
         with translated():
             return cast(str | None, self._redis.get(keys.IDENTITY))
 
+    # --- the spool -------------------------------------------------------------------------
+
+    def spool_is_due(self) -> bool:
+        """Whether its size was measured so long ago that it should be again."""
+        with translated():
+            return self._redis.pttl(keys.SPOOL) < _SPOOL_MS // 2
+
+    def keep_spool_size(self, used: int, free: int) -> None:
+        """Bytes, for those who watch."""
+        with translated():
+            self._redis.set(keys.SPOOL, f"{used}|{free}", px=_SPOOL_MS)
+
     # --- workers ---------------------------------------------------------------------------
 
     def beat(self, worker: str, group: str, *, busy: bool) -> None:
@@ -108,9 +125,10 @@ class Housekeeping(Connection):
         with translated():
             self._redis.hset(keys.WORKERS, worker, f"{self.now_ms()}|{group}|{int(busy)}")
 
-    def forget_worker(self, worker: str) -> None:
-        with translated():
-            self._redis.hdel(keys.WORKERS, worker)
+    def forget_workers(self, *workers: str) -> None:
+        if workers:
+            with translated():
+                self._redis.hdel(keys.WORKERS, *workers)
 
     def workers(self) -> dict[str, tuple[str, bool]]:
         """Worker → (group, busy), those that gave a sign of life lately; forgets the others."""
@@ -118,17 +136,24 @@ class Housekeeping(Connection):
         with translated():
             found = cast(dict[str, str], self._redis.hgetall(keys.WORKERS))
         alive = replies.alive_workers(found, now)
-        if silent := found.keys() - alive.keys():
-            with translated():
-                self._redis.hdel(keys.WORKERS, *silent)
+        self.forget_workers(*found.keys() - alive.keys())
         return alive
 
     # --- the server itself -----------------------------------------------------------------
 
     def ping(self) -> None:
         """On a connection of its own: one that is open may wait longer for an answer than whoever probes."""
-        with translated(), connect_to_ask(self._conf) as client:
+        with translated(), connect_to_ask(self._conf.redis_url) as client:
             client.ping()
+
+    def is_at(self, url: str) -> bool:
+        """Whether another address leads to this database too, whatever the name of its host."""
+        with translated(), connect_to_ask(url) as client:
+            return self._place(client) == self._place(self._redis)
+
+    def _place(self, client: "redis.Redis") -> tuple[str, int]:
+        info = client.info("server")
+        return str(info["run_id"]), int(client.connection_pool.connection_kwargs.get("db", 0))
 
     def server_problems(self) -> list[str]:
         """What makes this Redis unfit to hold the only copy of the state; empty when it is fit."""

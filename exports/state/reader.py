@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import cast
 
 from exports.callbacks import CallbackResult
-from exports.contracts import CommittedSegment, ExportRequest, Format, OpenUpload, State, Step, StoredPart
+from exports.contracts import CommittedSegment, Drift, ExportRequest, Format, OpenUpload, State, Step, StoredPart
 from exports.state import keys, replies
 from exports.state.connection import Connection, translated
 from exports.state.keys import TaskRef
-from exports.telemetry.metrics import DURATION_BUCKETS_S
+from exports.telemetry.metrics import DURATION_BUCKETS_S, PAGE_BUCKETS_S
 from exports.views import AuditEntry, Event, ShardView, TaskView
 
 
@@ -24,12 +24,18 @@ class Durations:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Exact over any kill: counted by the scripts that make the changes."""
+    """Exact over any kill: counted by the scripts that make the changes. retries: error code → how often."""
 
     states: Mapping[State, int]
     rows: int
     stalled: int
     durations: Mapping[Format, Durations]
+    pages: Durations
+    recoveries: Mapping[Step, int]
+    retries: Mapping[str, int]
+    drifted: Mapping[Drift, int]
+    rows_drifted: int
+    request_hits: int
     callbacks: Mapping[CallbackResult, int]
     callback_replays: int
 
@@ -149,16 +155,24 @@ class Reader(Connection):
             states={state: int(raw.get(f"state:{state}", 0)) for state in State},
             rows=int(raw.get("rows", 0)),
             stalled=int(raw.get("stalled", 0)),
-            durations={name: _durations(raw, name) for name in Format},
+            durations={name: _durations(raw, f"duration:{name}", DURATION_BUCKETS_S) for name in Format},
+            pages=_durations(raw, "page", PAGE_BUCKETS_S),
+            recoveries={step: int(raw.get(f"recoveries:{step}", 0)) for step in Step},
+            retries={
+                name.removeprefix("retries:"): int(count) for name, count in raw.items() if name.startswith("retries:")
+            },
+            drifted={drift: int(raw.get(f"drifted:{drift}", 0)) for drift in (Drift.CHANGED, Drift.UNKNOWN)},
+            rows_drifted=int(raw.get("rows_drifted", 0)),
+            request_hits=int(raw.get("request_hits", 0)),
             callbacks={result: int(raw.get(f"callback:{result}", 0)) for result in CallbackResult},
             callback_replays=int(raw.get("callback_replays", 0)),
         )
 
 
-def _durations(raw: Mapping[str, str], name: Format) -> Durations:
+def _durations(raw: Mapping[str, str], name: str, bounds: Sequence[float]) -> Durations:
     buckets, count = [], 0
-    for bound in DURATION_BUCKETS_S:
-        count += int(raw.get(f"duration:{name}:{int(bound * 1000)}", 0))
+    for bound in bounds:
+        count += int(raw.get(f"{name}:{int(bound * 1000)}", 0))
         buckets.append((bound, count))
-    count += int(raw.get(f"duration:{name}:inf", 0))
-    return Durations(tuple(buckets), count, int(raw.get(f"duration_ms:{name}", 0)) / 1000)
+    count += int(raw.get(f"{name}:inf", 0))
+    return Durations(tuple(buckets), count, int(raw.get(f"{name}:ms", 0)) / 1000)

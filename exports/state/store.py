@@ -114,7 +114,10 @@ class Store(Reader, Watching, Housekeeping, Callbacks):
             shards=flat,
         )[0]
 
-    def commit(self, claim: Claim, *, old_cursor: str, cursor: str, rows: int, segment: CommittedSegment) -> str:
+    def commit(
+        self, claim: Claim, *, old_cursor: str, cursor: str, rows: int, segment: CommittedSegment, took_ms: int
+    ) -> str:
+        """took_ms: to read, encode and append the page."""
         return self._held(
             "commit_page",
             claim,
@@ -126,6 +129,7 @@ class Store(Reader, Watching, Housekeeping, Callbacks):
             crc=segment.crc,
             pages=segment.pages,
             seg_rows=segment.rows,
+            took_ms=took_ms,
         )[0]
 
     def finish_shard(self, claim: Claim, recount: Recount) -> str:

@@ -46,6 +46,7 @@ class Signs:
     """The service at one moment. Times are ms of the server's clock.
 
     states, runnable: tasks. workers: name → (group, busy), those alive. minutes: minute since 1970 → what → count.
+    spool: bytes of its files and bytes free, unless nobody has measured it lately.
     """
 
     now_ms: int
@@ -54,6 +55,7 @@ class Signs:
     oldest_queued_ms: int | None
     workers: Mapping[str, tuple[str, bool]]
     minutes: Mapping[int, Mapping[str, int]]
+    spool: tuple[int, int] | None
 
 
 class Watching(Connection):
@@ -77,11 +79,12 @@ class Watching(Connection):
             pipe.zrange(keys.index(State.QUEUED), 0, 0, withscores=True)
             pipe.hgetall(keys.WORKERS)
             pipe.hgetall(keys.HISTORY)
+            pipe.get(keys.SPOOL)
             for state in State:
                 pipe.zcard(keys.index(state))
             for step in Step:
                 pipe.zcard(keys.runnable(step))
-            (seconds, micros), queued, workers, history, *counts = pipe.execute()
+            (seconds, micros), queued, workers, history, spool, *counts = pipe.execute()
         now_ms = replies.clock_ms(seconds, micros)
         return Signs(
             now_ms=now_ms,
@@ -90,6 +93,7 @@ class Watching(Connection):
             oldest_queued_ms=int(queued[0][1]) if queued else None,
             workers=replies.alive_workers(workers, now_ms),
             minutes=_minutes(history),
+            spool=_spool(spool) if spool else None,
         )
 
     def whole_steps(self, task_id: str) -> list[StepView]:
@@ -139,6 +143,11 @@ def _asked(state: State, match: Match, limit: int, behind: Place | None) -> dict
         "quiet_ms": match.quiet_ms,
         "text": match.text,
     }
+
+
+def _spool(text: str) -> tuple[int, int]:
+    used, _, free = text.partition("|")
+    return int(used), int(free)
 
 
 def _minutes(history: Mapping[str, str]) -> dict[int, dict[str, int]]:

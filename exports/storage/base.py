@@ -158,6 +158,9 @@ class Spool(Protocol):
     def write_identity(self, identity: str) -> None:
         """Say which Redis this spool belongs to."""
 
+    def size(self) -> tuple[int, int] | None:
+        """Bytes of all segments, and bytes free; None where to count would list a bucket. What goes meanwhile is not counted."""
+
     def has_room(self) -> bool:
         """Whether there is room for a large export too."""
 
@@ -184,6 +187,9 @@ class Spool(Protocol):
 
     def stay_alive(self, worker: str) -> int | None:
         """Prove a worker alive for as long as this file descriptor is open; None where only leases tell."""
+
+    def knows(self, worker: str) -> bool:
+        """Whether a worker that is alive may work with this spool."""
 
     def dead_workers(self) -> frozenset[str]:
         """All that are proved dead and not yet buried."""

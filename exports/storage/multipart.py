@@ -13,6 +13,7 @@ from exports.contracts import OpenUpload, StoredPart
 from exports.errors import StoreUnavailable
 from exports.storage.base import PartRecord, Source
 from exports.storage.s3_bucket import Bucket, UploadGone, md5
+from exports.telemetry import spans, trace
 
 _PARTS_MAX = 10_000
 _THREADS_MAX = 4
@@ -95,10 +96,13 @@ class Upload:
             flight.land()
 
     def _sender(self, upload: OpenUpload, number: int, block: bytes) -> Callable[[], StoredPart]:
+        parent = trace.current.get()
+
         def send() -> StoredPart:
-            part = self._bucket.send(self._key, upload.upload_id, number, block)
-            self._record.add(upload, number, part)
-            return part
+            with spans.span("part", parent=parent, number=number):
+                part = self._bucket.send(self._key, upload.upload_id, number, block)
+                self._record.add(upload, number, part)
+                return part
 
         return send
 

@@ -95,6 +95,9 @@ class S3Spool:
     def write_identity(self, identity: str) -> None:
         s3_roots.write_identity(self._bucket, identity, _ROOT)
 
+    def size(self) -> None:
+        return None
+
     def has_room(self) -> bool:
         """A bucket has no end."""
         return True
@@ -163,6 +166,10 @@ class S3Spool:
 
     def stay_alive(self, worker: str) -> None:
         return None
+
+    def knows(self, worker: str) -> bool:
+        """Nothing tells the opposite."""
+        return True
 
     def dead_workers(self) -> frozenset[str]:
         return frozenset()

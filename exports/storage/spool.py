@@ -151,6 +151,13 @@ class FolderSpool:
         with translated():
             roots.write_identity(self.root, identity)
 
+    def size(self) -> tuple[int, int]:
+        used = 0
+        for task_id in self.task_ids():
+            with suppress(FileNotFoundError), os.scandir(self.folder(task_id)) as files:
+                used += sum(file.stat().st_size for file in files)
+        return used, shutil.disk_usage(self.root).free
+
     def has_room(self) -> bool:
         """Whether more than the reserve is free."""
         with translated():
@@ -229,6 +236,9 @@ class FolderSpool:
         fcntl.flock(handle, fcntl.LOCK_EX)
         unlocked.rename(self.root / "alive" / worker)
         return handle
+
+    def knows(self, worker: str) -> bool:
+        return (self.root / "alive" / worker).exists()
 
     def proved_dead(self, worker: str) -> bool:
         """Whether a worker that locked its file here is gone. False when nothing is known."""

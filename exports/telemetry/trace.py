@@ -37,12 +37,6 @@ def parse_traceparent(header: str | None) -> str | None:
     return f"00-{trace}-{span}-{flags}"
 
 
-def child_of(traceparent: str) -> str:
-    """The same trace and flags with a span of its own. Takes what `parse_traceparent` gave."""
-    version, trace, _, flags = traceparent.split("-")
-    return f"{version}-{trace}-{_identifier(8)}-{flags}"
-
-
 def trace_id(traceparent: str) -> str:
     """The 32 digits that name the trace."""
     return traceparent.split("-")[1]

@@ -295,6 +295,8 @@ def test_metrics_logs_and_trace_are_exact_across_a_kill(open_site: Open) -> None
         assert f'export_task_total{{state="{state}"}} {count}.0' in text
     assert f"export_rows_processed_total {ROWS}.0" in text
     assert 'export_task_duration_seconds_count{format="csv"} 1.0' in text
+    recovered = [line for line in site.logs() if line["event"] == "step.recovered"]
+    assert f'export_recoveries_total{{step="shard"}} {len(recovered)}.0' in text and recovered
     lines = [line for line in site.logs() if line.get("taskId") == task_id]
     assert [line for line in lines if line.get("traceId") != "a" * 32] == []
     starts = Counter((line["shardId"], line["fence"]) for line in lines if line["event"] == "shard.started")

@@ -77,7 +77,7 @@ def ruff(text, *, where):
 
 
 def test_pins_name_no_machine_and_no_place_to_fetch_from():
-    assert [path.stem for path in PINS] == ["base", "bench", "demo", "dev", "prod"]
+    assert [path.stem for path in PINS] == ["base", "bench", "demo", "dev", "otel", "prod"]
     place = re.compile(rf"https?://|--(?:extra-)?index-url|--find-links|file://|/home/|{re.escape(str(ROOT))}")
     for path in PINS:
         assert place.findall(path.read_text("utf-8")) == []
@@ -93,7 +93,7 @@ def test_every_runtime_dependency_has_its_reason_in_the_docs():
     reasons = (ROOT / "docs/architecture.md").read_text("utf-8").lower()
     names = [
         re.split(r"[\[><=;~ ]", line)[0].lower()
-        for name in ("base", "prod", "demo")
+        for name in ("base", "prod", "otel", "demo")
         for line in (ROOT / f"requirements/{name}.in").read_text("utf-8").splitlines()
         if line and not line.startswith(("#", "-"))
     ]

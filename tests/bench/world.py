@@ -1,12 +1,16 @@
 """The servers, the orders and the running service that a benchmark needs."""
 
 import datetime as dt
+import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+import urllib.parse
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,11 +19,13 @@ from typing import Any
 
 import psycopg
 import pymysql
+import redis
 from boto3.s3.transfer import TransferConfig
+from django.contrib.auth.hashers import make_password
 
 from config.demo.object_store import BUCKET
 from exports.kinds.orders import sample
-from tests import services
+from tests import ops_site, services
 from tests.conftest import running as started
 from tests.processes import Site, running
 
@@ -100,6 +106,24 @@ class World:
         """POST to `succeeded` of 2,000 rows (a day of the smallest table) on the idle service."""
         return [self._export("latency", "csv", days=1) for _ in range(count)]
 
+    def ops_pages_s(self, *, tasks: int, count: int) -> dict[str, list[float]]:
+        """Seconds of pages of the ops site, over HTTP, with so many tasks in Redis; page → its answers."""
+        self._signal("latency", signal.SIGCONT)
+        site = self._sites["latency"]
+        with redis.Redis.from_url(site.valkey.url(1)) as client:
+            task_id = client.zrevrange("export:index:succeeded", 0, 0)[0].decode()
+            ops_site.copy_ended_task(client, task_id, count=tasks)
+        operator = Operator(f"http://127.0.0.1:{site.port}")
+        pages = {
+            "overview": "",
+            "list": "tasks/",
+            "list of failed": "tasks/?state=failed",
+            "search": "tasks/?q=nothing",
+        }
+        found = {name: [operator.timed(path) for _ in range(count + 1)][1:] for name, path in pages.items()}
+        self._asleep("latency")
+        return found
+
     def memory(self) -> dict[str, int]:
         """Peaks in KiB."""
         return {"lane, idle": self._idle_kib, **{f"lane, {name}": self._peak_kib(name) for name in self._sites}}
@@ -131,7 +155,9 @@ class World:
         folder = self._folder / f"site-{name}"
         (folder / "valkey").mkdir(parents=True)
         valkey = stack.enter_context(started(lambda _: services.start_valkey(folder / "valkey")))
-        site = Site(folder, valkey=valkey, database_url=url, KINDS=self._kind, **PRODUCTION_TIMES, **settings)
+        users = {"olga": {"password": make_password(ops_site.PASSWORD), "rights": ["ops.read"]}}
+        settings = {"KINDS": self._kind, "OPS_USERS": json.dumps(users), **PRODUCTION_TIMES, **settings}
+        site = Site(folder, valkey=valkey, database_url=url, **settings)
         stack.enter_context(running(site))
         site.start_web()
         site.start_workers()
@@ -205,6 +231,29 @@ class World:
             fill(connection.cursor(), vendor="mysql", rows=self._sizes["orders"])
             connection.commit()
         self._urls["mariadb"] = f"mysql://root@{mariadb.host}:{mariadb.port}/orders"
+
+
+class Operator:
+    """A browser without a screen that is logged in to the ops site."""
+
+    def __init__(self, root: str) -> None:
+        self._root = f"{root}/ops/"
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        self._get("login/")
+        [form] = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', self._get("login/").split("login-form")[1])
+        fields = {"username": "olga", "password": ops_site.PASSWORD, "csrfmiddlewaretoken": form}
+        self._get("login/?next=/ops/", urllib.parse.urlencode(fields).encode())
+
+    def timed(self, path: str) -> float:
+        began = time.monotonic()
+        page = self._get(path)
+        took = time.monotonic() - began
+        assert "logout-form" in page, "not logged in"
+        return took
+
+    def _get(self, path: str, data: bytes | None = None) -> str:
+        with self._opener.open(self._root + path, data) as answer:
+            return str(answer.read().decode())
 
 
 def fill(cursor: Any, *, vendor: str, rows: int) -> None:

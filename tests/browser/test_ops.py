@@ -14,13 +14,15 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 from exports.contracts import Shard, Step
-from exports.errors import StepBroken
-from exports.pipeline import steps
+from exports.errors import StepBroken, TaskDeleted
+from exports.pipeline import notify, steps
 from exports.state.replies import Claim
 from exports.state.store import store
 from tests import kinds, pipeline, services
+from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc
 from tests.processes import Site, running
+from tests.receiver import OPEN, receiving
 
 PASSWORD = "correct horse battery staple"
 DAYS = ("2026-09-14", "2026-09-15")
@@ -100,6 +102,11 @@ class Ops:
         xpath = f"//main//*[self::a or self::button][contains(normalize-space(), {json.dumps(name)})]"
         self.browser.find_element(By.XPATH, xpath).send_keys(Keys.ENTER)
 
+    def give(self, reason: str) -> None:
+        """Give the reason and do what was shown."""
+        self.browser.find_element(By.NAME, "reason").send_keys(reason)
+        self.press("Do it")
+
     def until(self, condition: Callable[[], bool]) -> None:
         WebDriverWait(self.browser, 60, ignored_exceptions=[Exception]).until(lambda _: condition())
 
@@ -141,8 +148,7 @@ def test_a_failed_task_is_brought_to_its_file_from_the_page_alone(page: Ops, sit
     assert "fetch failed on 2026-09-15, page 1" in page.text()
     page.press("Rerun what is missing")
     assert "rows to read: 1, in shards: 1; rows kept: 30" in page.text()
-    page.browser.find_element(By.NAME, "reason").send_keys("the fault is gone")
-    page.press("Do it")
+    page.give("the fault is gone")
     page.until(lambda: page.path() == f"/ops/tasks/{task_id}/")
     # No reload from here on: the page follows the task by itself.
     page.until(lambda: "Download" in page.text())
@@ -150,6 +156,28 @@ def test_a_failed_task_is_brought_to_its_file_from_the_page_alone(page: Ops, sit
     assert page.browser.find_element(By.ID, "announcement").get_property("textContent") == "succeeded"
     page.browser.find_element(By.LINK_TEXT, "Download")
     assert pipeline.read_file(task_id).count(b"\r\n") == 32
+
+
+def test_a_callback_is_sent_anew_and_a_file_deleted_from_the_page_alone(page: Ops) -> None:
+    with receiving() as receiver, exports_settings(callbacks=(receiver.endpoint(),), callback_delays_ms=(0,), **OPEN):
+        receiver.answers(503, 503, 200)
+        task_id = pipeline.submit(*DAYS)
+        assert pipeline.work(task_id).state == "succeeded"
+        notify.deliver_due()
+        page.open(f"/ops/tasks/{task_id}/")
+        page.press("Replay callbacks")
+        assert f"is sent anew: {task_id}-1-succeeded-shop" in page.text()
+        page.give("their server is back")
+        page.until(lambda: page.path() == f"/ops/tasks/{task_id}/")
+        notify.deliver_due()
+        page.until(lambda: "delivered" in page.text())
+    page.press("Delete the file")
+    assert "cannot be brought back" in page.text()
+    page.give("asked for by its owner")
+    page.until(lambda: page.path() == "/ops/tasks/")
+    assert task_id not in page.text()
+    with pytest.raises(TaskDeleted):
+        pipeline.view(task_id)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -164,6 +164,26 @@ def test_a_dry_run_tells_what_would_be_read_and_changes_nothing(fail_task: Calla
     assert run("export_show", task_id) == before
 
 
+def test_a_dry_run_refuses_what_the_run_would_refuse(fail_task: Callable[[], str]) -> None:
+    task_id, unplanned = fail_task(), pipeline.submit(*DAYS)
+    with exports_settings(max_rows=1):
+        assert pipeline.work(unplanned).state == "failed"
+    for task, *arguments in (
+        (task_id, "--page-size", "199"),
+        (task_id, "--page-size", "2001"),
+        (task_id, "--from-scratch", "--shard", DAYS[0]),
+        (task_id, "--from-scratch", "--page-size", "500"),
+        (task_id, "--shard", "2026-09-16"),
+        (unplanned, "--shard", DAYS[0]),
+    ):
+        with pytest.raises(CommandError) as ran:
+            run("export_rerun", task, *arguments)
+        with pytest.raises(CommandError) as foreseen:
+            run("export_rerun", task, *arguments, "--dry-run")
+        assert str(foreseen.value) == str(ran.value), arguments
+    assert [pipeline.view(task).epoch for task in (task_id, unplanned)] == [1, 1]
+
+
 def history(task_id: str) -> dict[str, str]:
     """Event → detail of the last one."""
     return {event["name"]: event["detail"] for event in run_json("export_show", task_id)["events"]}

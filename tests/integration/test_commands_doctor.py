@@ -2,15 +2,30 @@
 
 import io
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
+from django.conf import settings
 from django.core.management import call_command
+from django.test import override_settings
 
+from exports import storage
+from exports.pipeline import diagnosis, sweep
+from exports.pipeline.diagnosis import Finding, Level
+from exports.pipeline.remedies import REMEDIES
+from exports.state.store import store
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc
+from tests.reliability.test_processes_worker import clock_library
+from tests.services import S3, Valkey
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def doctor(*, code: int = 0) -> dict[str, Any]:
@@ -52,6 +67,126 @@ def test_an_evicting_redis_fails(desk: Path, redis_db: redis.Redis) -> None:
     finally:
         redis_db.config_set("maxmemory-policy", "noeviction")
     assert found["redis"] == ("FAIL", "maxmemory-policy is allkeys-lru, it must be noeviction")
+
+
+def test_a_redis_without_an_append_only_file_fails(desk: Path, redis_db: redis.Redis) -> None:
+    redis_db.config_set("appendonly", "no")
+    try:
+        found = doctor(code=1)
+    finally:
+        redis_db.config_set("appendonly", "yes")
+    assert found["redis"] == ("FAIL", "appendonly is off, it must be on")
+
+
+@pytest.mark.parametrize("name", ["broker", "cache"])
+def test_a_database_of_redis_that_is_shared_under_another_name_fails(desk: Path, valkey: Valkey, name: str) -> None:
+    same = valkey.url(1).replace("127.0.0.1", "localhost")
+    caches = {"default": {**settings.CACHES["default"], "LOCATION": same}}
+    with override_settings(**{"CACHES": caches} if name == "cache" else {"EXPORTS_BROKER_URL": same}):
+        found = doctor(code=1)
+    told = f"the state shares its database with {name}: what empties one of them loses all tasks"
+    assert found["redis databases"] == ("FAIL", told)
+
+
+def test_debug_and_an_open_door_fail(desk: Path, sqlite_orders: OrdersDatabase) -> None:
+    with override_settings(DEBUG=True), exports_settings(auth="none"):
+        found = doctor(code=1)
+    assert found["debug"][0] == "FAIL" and "DEBUG is on" in found["debug"][1]
+    assert found["access"] == ("FAIL", "auth is `none`: whoever reaches the service may export everything")
+    with override_settings(EXPORTS_LOOPBACK_DEMO=True), exports_settings(auth="none"):
+        assert doctor()["access"][0] == "WARN"
+
+
+def test_workers_with_another_spool_fail(desk: Path, sqlite_orders: OrdersDatabase) -> None:
+    store().beat("near:1", "lanes", busy=False)
+    storage.spool().stay_alive("near:1")
+    assert doctor()["spool shared"] == ("OK", "all workers that are alive have this one")
+    store().beat("far:1", "lanes", busy=False)
+    told = "workers on far have another spool: what they read is missing when files are made"
+    assert doctor(code=1)["spool shared"] == ("FAIL", told)
+
+
+def test_a_worker_that_has_just_died_is_not_taken_for_one_with_another_spool(
+    desk: Path, sqlite_orders: OrdersDatabase
+) -> None:
+    store().beat("near:1", "lanes", busy=False)
+    os.close(storage.spool().stay_alive("near:1"))
+    sweep.sweep(boot=True)
+    assert "spool shared" not in doctor()
+
+
+def test_a_wrong_bucket_fails_and_one_of_another_installation_is_told(
+    desk: Path, s3: S3, sqlite_orders: OrdersDatabase
+) -> None:
+    with exports_settings(**s3.settings(prefix="doctor") | {"s3_bucket": "no-such-bucket"}):
+        level, text = doctor(code=1)["store"]
+    assert level == "FAIL" and "NoSuchBucket" in text
+    s3.client().put_object(Bucket=s3.settings(prefix="")["s3_bucket"], Key="doctor/identity", Body=b"somebody else's")
+    with exports_settings(**s3.settings(prefix="doctor")):
+        found = doctor()
+    assert found["identity"][0] == "WARN" and "the store belongs to" in found["identity"][1]
+
+
+def test_clocks_that_differ_are_warnings(desk: Path, valkey: Valkey, sqlite_orders: OrdersDatabase) -> None:
+    found = findings_of(
+        desk,
+        valkey,
+        DATABASE_URL=f"sqlite:///{sqlite_orders.settings['NAME']}",
+        LD_PRELOAD=clock_library(),
+        FAKETIME="-2m",
+    )
+    assert found["clock"]["level"] == "WARN"
+    assert re.fullmatch(r"the clock of Redis is 1[12]\d s ahead of this host's", found["clock"]["text"])
+    assert "NTP" in found["clock"]["remedy"]
+
+
+def findings_of(desk: Path, valkey: Valkey, **variables: str) -> dict[str, Any]:
+    """Name → finding, of the command as an operator runs it."""
+    environment = {
+        "PATH": "",
+        "EXPORTS_REDIS_URL": valkey.url(1),
+        "EXPORTS_SPOOL_DIR": str(desk / "spool"),
+        **variables,
+    }
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "export_doctor", "--json"],
+        cwd=ROOT, env=environment | {"EXPORTS_STORE_DIR": str(desk / "files")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return {one["name"]: one for one in json.loads(ran.stdout)["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"EXPORTS_BUSINESS_ZONE": "Asia/Peking"}, "FAIL EXPORTS_BUSINESS_ZONE: is not an IANA time zone"),
+        (
+            {"EXPORTS_REDIS_URL": "redis://h/3", "EXPORTS_BROKER_URL": "redis://h/3"},
+            "FAIL EXPORTS_BROKER_URL: state, broker",
+        ),
+        ({"EXPORTS_PAGE_ROW": "7"}, "FAIL EXPORTS_PAGE_ROW: "),
+    ],
+    ids=["zone", "databases", "name"],
+)
+def test_a_setting_that_lets_nothing_start_is_named_without_a_traceback(variables: dict[str, str], told: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "export_doctor"],
+        cwd=ROOT, env={"PATH": "", **variables}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith(told) and "docs/settings.md" in ran.stderr and "Traceback" not in ran.stderr
+
+
+def test_every_finding_has_a_remedy_and_prints_it_only_where_something_is_wrong(
+    desk: Path, sqlite_orders: OrdersDatabase
+) -> None:
+    out = io.StringIO()
+    call_command("export_doctor", stdout=out)
+    lines = out.getvalue().splitlines()
+    for at, line in enumerate(lines):
+        wrong = line.startswith(("WARN", "FAIL"))
+        assert (lines[at + 1 : at + 2] != [] and lines[at + 1].strip().startswith("→")) == wrong, line
+    assert set(diagnosis._LOOKS) - {"orders table", "orders grants"} <= set(REMEDIES)
+    assert all(Finding(Level.FAIL, name, "").remedy for name in diagnosis._LOOKS)
 
 
 def test_a_redis_that_is_away_fails_and_the_rest_is_still_looked_at(desk: Path, sqlite_orders: OrdersDatabase) -> None:

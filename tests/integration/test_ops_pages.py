@@ -15,11 +15,12 @@ from django.urls import get_resolver
 
 from config.broker import make_broker
 from exports import service
+from exports.conf import conf
 from exports.contracts import Format, Principal, Shard, State, Step
-from exports.errors import StepBroken
+from exports.errors import StepBroken, TaskDeleted
 from exports.messages import CAUSES
 from exports.ops import texts
-from exports.pipeline import steps
+from exports.pipeline import notify, steps
 from exports.state.replies import Claim
 from exports.state.store import store
 from tests import kinds, ops_site, pipeline
@@ -27,6 +28,7 @@ from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc
 from tests.integration.test_api_access import addresses
 from tests.ops_site import operator
+from tests.receiver import OPEN, receiving
 from tests.services import Valkey
 
 DAYS = ("2026-09-14", "2026-09-15")
@@ -298,7 +300,8 @@ def test_an_action_without_a_reason_or_with_strange_ids_does_nothing() -> None:
     task_id, client = fail_task(), operator()
     assert "This field is required." in text(act(client, "rerun", task_id, reason=" "))
     assert text(act(client, "rerun", f"{task_id}/.."), 400)
-    assert text(act(client, "delete", task_id), 404)
+    assert text(act(client, "explode", task_id), 404)
+    assert "This field is required." in text(act(client, "delete", task_id, reason=""))
     assert pipeline.view(task_id).epoch == 1
 
 
@@ -335,13 +338,62 @@ def test_one_action_changes_at_most_a_hundred_tasks() -> None:
     assert "must be at most 100" in text(act(client, "cancel", *(f"exp_{number}" for number in range(101))), 400)
 
 
+def test_a_file_is_deleted_for_a_reason_and_the_audit_says_so() -> None:
+    done, client = pipeline.submit(*DAYS), operator()
+    pipeline.work(done)
+    running = pipeline.submit(*DAYS)
+    begin(running)
+    assert "Delete the file" not in text(client.get(f"/ops/tasks/{running}/"))
+    preview = text(client.get("/ops/actions/delete/?owner=ann"))
+    assert (
+        "its file, manifest and rows are deleted now" in preview and "The task is running; cancel it first." in preview
+    )
+    assert "Tasks: 1" in preview
+    assert pipeline.read_file(done)
+    answer = act(client, "delete", done, running, reason="asked for by its owner")
+    assert answer.redirect_chain == [("/ops/tasks/", 302)]
+    shown = text(answer)
+    assert "Delete the file, tasks: 1" in shown and f"Task {running} stays as it is" in shown
+    with pytest.raises(TaskDeleted) as gone:
+        pipeline.view(done)
+    assert (gone.value.deletion.by, gone.value.deletion.reason) == ("olga", "asked for by its owner")
+    assert not any((Path(conf().store_dir) / done).glob("*"))
+    [kept] = store().audit(done)
+    assert (kept.action, kept.by, kept.result) == ("delete", "olga", "deleted")
+    assert pipeline.view(running).state is State.RUNNING
+
+
+def test_callbacks_are_shown_and_sent_anew() -> None:
+    quiet, client = fail_task(), operator()
+    assert "Replay callbacks" not in text(client.get(f"/ops/tasks/{quiet}/"))
+    with receiving() as receiver, exports_settings(callbacks=(receiver.endpoint(),), callback_delays_ms=(0,), **OPEN):
+        receiver.answers(503, 503, 200)
+        told = fail_task()
+        notify.deliver_due()
+        page = text(client.get(f"/ops/tasks/{told}/"))
+        assert "1-failed-shop" in page and "refused 503" in page and "Replay callbacks" in page
+        preview = text(client.get("/ops/actions/replay/?owner=ann"))
+        assert f"is sent anew: {told}-1-failed-shop" in preview and "no callback that could be sent anew" in preview
+        assert len(receiver.received) == 2
+        answer = text(act(client, "replay", told, quiet, reason="their server is back"))
+        assert "Replay callbacks, tasks: 1" in answer and f"Task {quiet} stays as it is" in answer
+        notify.deliver_due()
+        assert len({(received.body, received.id) for received in receiver.received}) == 1
+        assert len(receiver.received) == 3
+    [kept] = store().audit(told)
+    assert (kept.action, kept.by, kept.result) == ("replay", "olga", f"{told}-1-failed-shop")
+    assert 'class="mark done">delivered' in text(client.get(f"/ops/tasks/{told}/"))
+
+
 # --- many tasks ------------------------------------------------------------------------------
 
 
 def test_ten_thousand_tasks_cost_no_more_than_some_round_trips(
     redis_db: "redis.Redis[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_ended_tasks(redis_db, 10_000)
+    task_id = pipeline.submit(*DAYS)
+    pipeline.work(task_id)
+    ops_site.copy_ended_task(redis_db, task_id, count=10_000)
     client = operator()
     trips = []
     send = redis.connection.AbstractConnection.send_packed_command
@@ -354,17 +406,3 @@ def test_ten_thousand_tasks_cost_no_more_than_some_round_trips(
         trips.clear()
         assert client.get(f"/ops/{path}").status_code == 200
         assert 1 <= len(trips) <= 25, path
-
-
-def make_ended_tasks(client: "redis.Redis[bytes]", count: int) -> None:
-    """Copies of one succeeded task, under their own ids."""
-    task_id = pipeline.submit(*DAYS)
-    pipeline.work(task_id)
-    now = int(time.time() * 1000)
-    with client.pipeline(transaction=False) as pipe:
-        for number in range(count):
-            copy = f"exp_{number:026d}"
-            for name in ("task", "shards", "events"):
-                pipe.copy(f"export:{name}:{task_id}", f"export:{name}:{copy}")
-            pipe.zadd("export:index:succeeded", {copy: now - number})
-        pipe.execute()

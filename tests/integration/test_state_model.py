@@ -117,7 +117,7 @@ class TaskHistory(RuleBasedStateMachine):
         segment = CommittedSegment(f"{held.name}-{held.fence}", held.name, held.fence, 1, ROWS, 10, 1)
         for _ in range(1 + lost_reply):
             word = self.state.commit(
-                held, old_cursor=str(pages or ""), cursor=str(pages + 1), rows=ROWS, segment=segment
+                held, old_cursor=str(pages or ""), cursor=str(pages + 1), rows=ROWS, segment=segment, took_ms=5
             )
             assert word == ("stop" if self.model.cancelling else "ok")
         self.model.pages[held.name] = pages + 1
@@ -232,7 +232,7 @@ class TaskHistory(RuleBasedStateMachine):
             return
         segment = CommittedSegment("zombie", held.name, held.fence, 1, 1, 1, 1)
         assert self.state.renew(held) == "lost"
-        assert self.state.commit(held, old_cursor="", cursor="z", rows=1, segment=segment) == "lost"
+        assert self.state.commit(held, old_cursor="", cursor="z", rows=1, segment=segment, took_ms=5) == "lost"
         assert self.state.fail(held, "unclassified", retryable=False) == "lost"
         assert self.state.release(held) == "lost"
 

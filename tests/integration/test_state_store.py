@@ -63,7 +63,7 @@ def commit(state: Store, held: Claim, *, old: str, new: str, rows: int, pages: i
     segment = CommittedSegment(
         f"{held.name}-{held.fence}-x", held.name, held.fence, pages, rows * pages, 100 * pages, 7
     )
-    return state.commit(held, old_cursor=old, cursor=new, rows=rows, segment=segment)
+    return state.commit(held, old_cursor=old, cursor=new, rows=rows, segment=segment, took_ms=5)
 
 
 def test_a_task_runs_from_queued_to_succeeded(state: Store) -> None:

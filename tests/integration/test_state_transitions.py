@@ -80,7 +80,7 @@ ACTS: dict[str, Act] = {
         )
     ),
     "commit_page": _on(
-        lambda state, held: state.commit(held, old_cursor="", cursor="3", rows=3, segment=_segment(held))
+        lambda state, held: state.commit(held, old_cursor="", cursor="3", rows=3, segment=_segment(held), took_ms=5)
     ),
     "finish_shard": _on(lambda state, held: state.finish_shard(held, Recount(Drift.EXACT))),
     "write_recipe": _on(lambda state, held: state.write_recipe(held, size=1, sha256="s", object_key="k", warnings=[])),

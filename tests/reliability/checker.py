@@ -37,7 +37,7 @@ _AFTER: dict[str, set[str]] = {
 }
 """State events, and what may follow each."""
 _SHARED = re.compile(
-    r"export:(identity|workers|metrics|history|cleanup|notify|lost|sweep-lock|index:.+|request:[0-9a-f]{64})"
+    r"export:(identity|workers|metrics|spool|history|cleanup|notify|lost|sweep-lock|index:.+|request:[0-9a-f]{64})"
 )
 _OF_TASK = re.compile(rf"export:({'|'.join(keys._OF_TASK)}):(.+)")
 _GONE_AT_THE_END = {"plan", "pending", "segments", "done", "parts", "running"}
@@ -267,6 +267,12 @@ def _counters(view: TaskView, events: Sequence[Event], *, rows_again: bool) -> I
     written = sum(shard.rows_written for shard in store().shards(view.task_id))
     if counted.rows < written or (counted.rows != written and not rows_again):
         yield f"I17: {counted.rows} rows were counted, {written} committed"
+    pages = sum(shard.pages for shard in store().shards(view.task_id))
+    if counted.pages.count < pages or (counted.pages.count != pages and not rows_again):
+        yield f"I17: {counted.pages.count} pages were timed, {pages} committed"
+    recovered = sum(event.name == "recovered" for event in events)
+    if (recoveries := sum(counted.recoveries.values())) != recovered:
+        yield f"I17: {recoveries} recoveries were counted, the history has {recovered}"
     epochs = _started_and_ended(events)
     if (observed := counted.durations[view.request.format].count) != epochs:
         yield f"I17: {observed} durations of {epochs} epochs"

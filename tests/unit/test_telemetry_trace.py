@@ -46,13 +46,6 @@ def test_a_later_version_is_read_by_its_first_four_fields():
     assert trace.parse_traceparent("cc" + HEADER[2:] + "-what-the-future-brings") == HEADER
 
 
-def test_a_child_keeps_trace_and_flags_and_has_its_own_span():
-    child = trace.child_of(HEADER)
-    assert (child[:36], child[-3:]) == (HEADER[:36], "-01")
-    assert child != HEADER
-    assert trace.parse_traceparent(child) == child
-
-
 def test_the_trace_id_is_the_32_digits():
     assert trace.trace_id(HEADER) == "4bf92f3577b34da6a3ce929d0e0e4736"
 

@@ -6,6 +6,7 @@ would run.
 
 import datetime as dt
 import json
+import time
 import zoneinfo
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from exports.kinds.orders.plan import Bounds
 from exports.kinds.orders.source import Source
 from exports.kinds.orders.statements import compile_page
 
+_CLOCK_SKEW_S = 5
+"""More than this between two clocks is a mistake in the set-up."""
 _SMALL = 10_000
 """A table with fewer rows may well be scanned."""
 
@@ -41,7 +44,15 @@ def inspect(source: Source, *, columns: Sequence[Column], zone: zoneinfo.ZoneInf
         if not _exists(connection, source.table):
             return [TableFinding("table", fit=False, grave=True, text=f"there is no table {source.table} to be seen")]
         constraints = _constraints(connection, source.table)
-    return [*_keys(source, constraints), _pages(source, columns=columns, zone=zone)]
+    return [_clock(), *_keys(source, constraints), _pages(source, columns=columns, zone=zone)]
+
+
+def _clock() -> TableFinding:
+    """The database says which rows are old enough for a file."""
+    ahead_s = round(plan.read_clock()[0].timestamp() - time.time())
+    text = f"the database's clock is {abs(ahead_s)} s {'ahead of' if ahead_s > 0 else 'behind'} this host's"
+    fit = abs(ahead_s) <= _CLOCK_SKEW_S
+    return TableFinding("clock", fit=fit, grave=False, text="agrees with this host's" if fit else text)
 
 
 def has_time_index(source: Source) -> bool:

@@ -98,12 +98,17 @@ class _Totals:
     checksum: int
 
 
-def take_snapshot(source: Source, *, window_end: dt.datetime) -> Snapshot:
-    """Fix `as_of` and the largest key. `window_end`: UTC, not included."""
+def read_clock() -> tuple[dt.datetime, str]:
+    """The database's time, and on PostgreSQL the transactions that are under way."""
     with _statement() as connection, connection.cursor() as cursor:
         cursor.execute(_CLOCKS[connection.vendor])
         clock, older = cursor.fetchone()
-    now = dt.datetime.fromisoformat(clock).replace(tzinfo=dt.UTC)
+    return dt.datetime.fromisoformat(clock).replace(tzinfo=dt.UTC), older
+
+
+def take_snapshot(source: Source, *, window_end: dt.datetime) -> Snapshot:
+    """Fix `as_of` and the largest key. `window_end`: UTC, not included."""
+    now, older = read_clock()
     lag = dt.timedelta(seconds=conf().settle_lag_s)
     as_of = now - lag if window_end > now - lag else now
     certain = _ended(older) if older else True

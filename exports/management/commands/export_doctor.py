@@ -4,6 +4,7 @@ from typing import Any
 
 from exports import service
 from exports.management.base import Answer, ExportCommand
+from exports.pipeline.diagnosis import Finding
 
 
 class Command(ExportCommand):
@@ -13,7 +14,15 @@ class Command(ExportCommand):
 
     def answer(self, given: dict[str, Any]) -> Answer:
         findings = service.diagnose()
-        lines = [f"{found.level:<4} {found.name:<20} {found.text}" for found in findings]
-        data = [{"level": found.level, "name": found.name, "text": found.text} for found in findings]
+        lines = [line for found in findings for line in _lines(found)]
+        data = [
+            {"level": found.level, "name": found.name, "text": found.text, "remedy": found.remedy or None}
+            for found in findings
+        ]
         failed = any(found.level == "FAIL" for found in findings)
         return Answer(lines, {"findings": data}, done=not failed)
+
+
+def _lines(found: Finding) -> list[str]:
+    line = f"{found.level:<4} {found.name:<20} {found.text}"
+    return [line, f"{'':<25} → {found.remedy}"] if found.remedy else [line]

@@ -15,16 +15,19 @@
 --   crc         number  CRC-32 of those bytes
 --   pages       count   of the segment
 --   seg_rows    rows    of the segment
+--   took_ms     ms      to read, encode and append the page
 -- USES
 --   time
 --   records
 --   leases
 --   progress
 --   minutes
+--   buckets
 -- REPLY
 --   ok        committed, also when it was before
 --   stop      committed; the task is being cancelled: release
 --   lost      nothing written: the claim does not hold the shard, or the cursor is another
+local PAGE_BUCKETS_MS = {5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 20000}
 local l = held(A.step, A.claim)
 if not l then return {'lost'} end
 local r, now = read_record(A.step), now_ms()
@@ -37,6 +40,7 @@ if r.cursor ~= A.cursor then
   write_record(A.step, r)
   redis.call('HSET', K.segments, A.segment, table.concat({l.fence, A.length, A.crc, A.pages, A.seg_rows, A.step}, '|'))
   redis.call('HINCRBY', K.metrics, 'rows', A.rows)
+  observe('page', tonumber(A.took_ms), PAGE_BUCKETS_MS)
   count_minute(now, 'rows', A.rows)
   progressed(now, A.rows)
 end

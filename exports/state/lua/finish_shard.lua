@@ -4,6 +4,7 @@
 -- KEYS
 --   done      set     finished shards
 --   pending   zset    step -> earliest time (ms)
+--   metrics   hash    counters
 -- ARGV
 --   step      text    shard id
 --   claim     text    the claim that holds it
@@ -28,6 +29,11 @@ local r = read_record(A.step)
 r.drift, r.attempts, r.recoveries = A.drift, 0, 0
 write_record(A.step, r)
 redis.call('SADD', K.done, A.step)
+if A.drift ~= 'exact' then
+  local rows = tonumber(A.drift)
+  redis.call('HINCRBY', K.metrics, 'drifted:' .. (rows and 'changed' or A.drift), 1)
+  redis.call('HINCRBY', K.metrics, 'rows_drifted', int(math.abs(rows or 0)))
+end
 drop_lease(A.step)
 local now = now_ms()
 progressed(now, 0)

@@ -20,4 +20,5 @@ if r.page_rows ~= tonumber(A.page_rows) then return {'ok', int(r.page_rows)} end
 if r.page_rows <= smallest then return {fail(A.step, 'page_too_large', '0', r.attempts + 1, now_ms())} end
 r.page_rows = math.max(smallest, math.floor(r.page_rows / 2))
 write_record(A.step, r)
+redis.call('HINCRBY', K.metrics, 'retries:page_too_large', 1)
 return {'ok', int(r.page_rows)}

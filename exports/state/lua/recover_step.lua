@@ -31,5 +31,6 @@ if not r and A.counted == '1' then
   local recoveries = redis.call('HINCRBY', K.task, 'recoveries_' .. A.step, 1)
   if recoveries >= tonumber(A.limit) then return {fail(A.step, 'poison', '0', recoveries, now)} end
 end
+redis.call('HINCRBY', K.metrics, 'recoveries:' .. (r and 'shard' or A.step), 1)
 note(now, 'recovered', A.step)
 return {put_back(A.step, 0, now) or 'ok'}

@@ -23,6 +23,7 @@ if count >= tonumber(A.limit) then
   redis.call('HSET', K.task, 'error_shard', A.shards[1] or '')
   return {word}
 end
+redis.call('HINCRBY', K.metrics, 'retries:spool_lost', 1)
 reopen(A.shards)
 drop_lease(A.step)
 if #A.shards == 0 then redis.call('ZADD', K.pending, 0, 'render') end

@@ -31,5 +31,6 @@ if not delay then
   if A.part ~= '0' then redis.call('HSET', K.task, 'error_page', A.part) end
   return {word}
 end
+redis.call('HINCRBY', K.metrics, 'retries:' .. A.code, 1)
 note(now, 'retry', A.code .. ' ' .. A.step)
 return {put_back(A.step, now + tonumber(delay), now) or 'retry', delay}

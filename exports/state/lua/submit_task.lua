@@ -27,7 +27,12 @@
 --   queued       nothing is made, the queue is full; the task of the owner that is first to end
 --   made         nothing is made, too many were in the last minute; that task; ms until the next may be made
 local known = redis.call('GET', K.request)
-if known then return {'known', known} end
+if known then
+  local task, fingerprint = string.match(known, '^([^|]*)|(.*)$')
+  -- A call that is repeated after a lost reply finds its own task.
+  if fingerprint == A.fingerprint and task ~= A.id then redis.call('HINCRBY', K.metrics, 'request_hits', 1) end
+  return {'known', known}
+end
 local now = now_ms()
 local first = redis.call('ZRANGE', K.owner_running, 0, 0)[1] or redis.call('ZRANGE', K.owner_queued, 0, 0)[1] or ''
 local made = redis.call('ZRANGE', K.index_owner, -tonumber(A.most_made), -tonumber(A.most_made), 'WITHSCORES')

@@ -21,19 +21,14 @@
 --   events
 --   runnable
 --   enter
+--   buckets
 local DURATION_BUCKETS_MS = {100, 250, 500, 1000, 2500, 5000, 10000, 20000, 30000, 60000, 120000, 300000, 600000, 1800000, 3600000, 7200000}
 
 -- One observation an epoch, at its first end, if it had started.
 local function observe_duration(now)
   local t = redis.call('HMGET', K.task, 'started_at', 'epoch', 'observed_epoch', 'format')
   if not t[1] or t[1] == '' or t[2] == t[3] then return end
-  local took = now - tonumber(t[1])
-  local bucket = 'inf'
-  for _, bound in ipairs(DURATION_BUCKETS_MS) do
-    if took <= bound then bucket = int(bound) break end
-  end
-  redis.call('HINCRBY', K.metrics, 'duration:' .. t[4] .. ':' .. bucket, 1)
-  redis.call('HINCRBY', K.metrics, 'duration_ms:' .. t[4], int(took))
+  observe('duration:' .. t[4], now - tonumber(t[1]), DURATION_BUCKETS_MS)
   redis.call('HSET', K.task, 'observed_epoch', t[2])
 end
 

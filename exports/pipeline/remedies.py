@@ -1,0 +1,28 @@
+"""What to do about each finding of `export_doctor` that is not OK."""
+
+from collections.abc import Mapping
+
+REMEDIES: Mapping[str, str] = {
+    "settings": "Set it right in the environment of web and workers: docs/settings.md. Nothing starts until then.",
+    "debug": "Set DEBUG=0 and restart the web process.",
+    "access": "Set EXPORTS_AUTH=token with EXPORTS_TOKENS, or =gateway with EXPORTS_GATEWAY_SECRET: docs/architecture.md.",
+    "redis": "In its configuration: maxmemory-policy noeviction, appendonly yes, cluster-enabled no. "
+    "CONFIG SET changes the first two at once. No answer: see EXPORTS_REDIS_URL.",
+    "redis databases": "Give EXPORTS_REDIS_URL, EXPORTS_BROKER_URL and EXPORTS_CACHE_URL three databases: …/0, …/1, …/2.",
+    "clock": "Set the clocks by NTP (chronyc tracking, timedatectl) on this host and the other.",
+    "broker": "See EXPORTS_BROKER_URL and whether its server is up; hints are sent again by themselves.",
+    "workers": "Start them: systemctl start 'order-exports-worker@*', or python -m config.worker lanes.",
+    "callbacks": "Start a worker of the group notify; export_callbacks list TASK shows the receiver's answers.",
+    "spool": "Make spool_dir a folder that the service's user may write, with room for the running exports.",
+    "spool shared": "Let all workers have the same EXPORTS_SPOOL_DIR on one host or one shared file system.",
+    "store": "Make store_dir a folder that the service's user may write; with S3 see bucket, endpoint, keys and the "
+    "rights in docs/operations.md#object-store.",
+    "identity": "See that EXPORTS_REDIS_URL, spool and store (S3: bucket and prefix) are those of this installation: "
+    "docs/operations.md#redis-was-lost.",
+    "table": "See DATABASE_URL, and that its role may SELECT from the table.",
+    "key": "Declare another key in the kind, or CREATE UNIQUE INDEX on this one.",
+    "time index": "CREATE INDEX on that column; exports are right without it, but every count reads the table.",
+    "page query": "ANALYZE the table; see that the key has an index, and its type is the one that the kind declares.",
+    "grants": "Use a role of its own: REVOKE ALL on the table, then GRANT SELECT.",
+}
+"""By its name; that of a table without the kind."""
