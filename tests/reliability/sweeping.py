@@ -1,5 +1,6 @@
 """How a sweep goes over its points, and what it says when one of them breaks an invariant."""
 
+import gc
 import json
 import math
 import os
@@ -32,9 +33,12 @@ class Sample:
     def __str__(self) -> str:
         return f"--reliability-seed={self.seed} --reliability-every={self.every}"
 
-    def of(self, count: int, always: Iterable[int] = (), *, name: str, least: int = 1) -> list[int]:
-        """Points from 1 to count, in order, about `least` of them at the least. name: of the sweep, for its first point."""
-        every = max(1, min(self.every, count // least))
+    def of(self, count: int, always: Iterable[int] = (), *, name: str, least: int = 1, thinner: int = 1) -> list[int]:
+        """Points from 1 to count, in order, about `least` of them at the least. name: of the sweep, for its first point.
+
+        thinner: so many times fewer, unless all are asked for.
+        """
+        every = max(1, min((self.every - 1) * thinner + 1, count // least))
         first = random.Random(f"{self.seed} {name}").randrange(every) + 1
         chosen = {*range(first, count + 1, every), *always}
         return sorted(point for point in chosen if 1 <= point <= count)
@@ -62,9 +66,9 @@ def prepare(world: World, journey: Journey) -> None:
 
 
 def around_commits(found: Sequence[Line]) -> Iterator[int]:
-    """The line in which each commit goes out, and the first one after its answer."""
+    """The last line before each commit goes out, and the first one after its answer."""
     for number, (line, following) in enumerate(pairwise(found), 1):
-        if failpoints.commits(line) and not failpoints.commits(following):
+        if failpoints.sends(line) and failpoints.commits(following):
             yield from (number, number + 1)
 
 
@@ -108,6 +112,7 @@ def over(
 
     def drive(number: int) -> Job:
         def job(_: World) -> None:
+            gc.freeze()  # what is there already is never looked through, so that the processes go on to share its pages
             with world.beside(number, valkey=valkey) as own, own.logged(), path.open("a", buffering=1) as file:
                 for point in points[number - 1 :: count]:
                     file.write(json.dumps(asdict(look(own, point))) + "\n")

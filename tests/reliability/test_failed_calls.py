@@ -59,7 +59,7 @@ def sampled(seam: str, count: int, sample: Sample) -> list[Point]:
         (at, mode, lasting)
         for mode in MODES[seam]
         for lasting in (False, True)
-        for at in sample.of(count, name=f"{seam} {mode} {lasting}", least=3)
+        for at in sample.of(count, name=f"{seam} {mode} {lasting}", least=3, thinner=8)
     ]
 
 
