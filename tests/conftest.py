@@ -1,5 +1,6 @@
 """Fixtures that all tests share: real servers, one of each in a session, and an orders table in each database."""
 
+import math
 import os
 import random
 import shutil
@@ -35,6 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("reliability")
     group.addoption("--reliability-seed", type=int, default=random.randrange(2**32), help="which points are sampled")
     group.addoption("--reliability-every", type=int, default=EVERY, help="every N-th point; 1 sweeps them all")
+    group.addoption("--reliability-until", type=float, default=math.inf, help="Unix time at which a sweep ends")
 
 
 def pytest_configure() -> None:

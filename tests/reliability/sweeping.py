@@ -6,6 +6,7 @@ import math
 import os
 import random
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -15,7 +16,7 @@ from typing import TypeVar
 import pytest
 
 from tests import services
-from tests.reliability import failpoints
+from tests.reliability import failpoints, figures
 from tests.reliability.failpoints import Line
 from tests.reliability.journeys import Journey
 from tests.reliability.world import Job, World
@@ -25,10 +26,18 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Which points are taken: every n-th from a random first one, and those that must not be missed. every 1: all."""
+    """Which points are taken: every n-th from a random first one, and those that must not be missed. every 1: all.
+
+    until: Unix time after which a long run ends with what it has.
+    """
 
     seed: int
     every: int
+    until: float = math.inf
+
+    @property
+    def over(self) -> bool:
+        return time.time() > self.until
 
     def __str__(self) -> str:
         return f"--reliability-seed={self.seed} --reliability-every={self.every}"
@@ -103,9 +112,10 @@ P = TypeVar("P")
 
 
 def over(
-    world: World, points: Sequence[P], look: Callable[[World, P], Found], *, valkey: services.Valkey
+    world: World, points: Sequence[P], look: Callable[[World, P], Found], *, sample: Sample, valkey: services.Valkey
 ) -> list[Found]:
-    """Every point, shared out to a process for each core, each with a world of its own."""
+    """Every point, shared out to a process for each core, each with a world of its own; in any order."""
+    points = random.Random(sample.seed).sample(points, len(points))  # so that a sweep that is cut was everywhere
     count = min(os.cpu_count() or 1, 8)
     path = world.folder / "found.jsonl"
     path.unlink(missing_ok=True)
@@ -116,6 +126,8 @@ def over(
             with world.beside(number, valkey=valkey) as own, own.logged(), path.open("a", buffering=1) as file:
                 for point in points[number - 1 :: count]:
                     file.write(json.dumps(asdict(look(own, point))) + "\n")
+                    if sample.over:
+                        break
 
         return job
 
@@ -128,7 +140,7 @@ def over(
 def report(name: str, found: Sequence[Found]) -> None:
     """Print the counts; fail with what was wrong."""
     wrong = [f"{point.where}: {text}" for point in found for text in point.wrong]
-    print(f"{name}: {len(found)} points, {sum(point.struck for point in found)} faults, {len(wrong)} violations")  # noqa: T201  # the figures of a long run
+    figures.tell(f"{name}: {len(found)} points, {sum(point.struck for point in found)} faults, {len(wrong)} violations")
     assert found
     if wrong:
         pytest.fail("\n".join([f"{len(wrong)} violations", *wrong[:SHOWN]]), pytrace=False)
