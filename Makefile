@@ -13,6 +13,7 @@ ROUNDS ?= 3
 MUTANTS ?=
 MINUTES ?= 10
 SEED ?=
+MODE ?=
 
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/pip-compile --quiet --generate-hashes \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe
@@ -42,8 +43,8 @@ bench: $(VENV)/bench.stamp  ## the service and its peers in turn on the same ord
 mutants: $(VENV)/dev.stamp  ## put each seeded bug of tests/mutants into a copy and see that a test catches it (MUTANTS= for some)
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
-soak: $(VENV)/dev.stamp  ## random loads and faults on real processes for MINUTES; SEED= replays a run
-	$(BIN)/python -W ignore -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+soak: $(VENV)/dev.stamp  ## random loads and faults on real processes for MINUTES; SEED= replays a run, MODE= (kills, zombies, calls, workers, submits, cancels, hints, valkey) reaches one figure
+	$(BIN)/python -W ignore -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(MODE),--mode $(MODE))
 
 format: $(VENV)/dev.stamp  ## write the code as the linter wants it
 	$(BIN)/ruff check --fix .

@@ -36,7 +36,11 @@ class Text:
     en: str
 
     def say(self, language: Language, **facts: object) -> str:
-        return (self.zh if language is Language.ZH else self.en).format_map(facts)
+        return self.as_it_is(language).format_map(facts)
+
+    def as_it_is(self, language: Language) -> str:
+        """A sentence without names of facts: it may quote braces."""
+        return self.zh if language is Language.ZH else self.en
 
 
 PLANNING = Text("计划阶段", "planning")

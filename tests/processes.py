@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests import services
+from tests import lifeline, services
 
 TOKEN = "t" * 40
 WEB = ("-m", "gunicorn", "-c", "python:config.gunicorn")
@@ -84,9 +84,14 @@ class Site:
         for process in self.processes:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        for process in self.processes:
+        for process in self.processes[:]:
             process.wait()
-        self.processes.clear()
+            self.forget(process)
+
+    def forget(self, process: subprocess.Popen[bytes]) -> None:
+        """It has ended, and another one takes its place."""
+        lifeline.let_go(process.pid)
+        self.processes.remove(process)
 
     def logs(self) -> list[dict[str, Any]]:
         """Every log line of every process so far."""
@@ -103,6 +108,7 @@ class Site:
             process = subprocess.Popen(
                 [sys.executable, *arguments], env=environment, stdout=log, stderr=log, start_new_session=True
             )
+        lifeline.hold(process.pid)
         self.processes.append(process)
         return process
 

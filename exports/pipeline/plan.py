@@ -64,10 +64,10 @@ def _snapshot(held: Holding, known: dict[str, str]) -> Snapshot:
 def _shard(held: Holding, known: dict[str, str], snapshot: Snapshot, shard_id: str) -> Shard:
     if shard_id in known:
         return constants.load_shard(shard_id, known[shard_id])
-    held.check()
     claim = held.claim
     found = kinds.get(claim.request.kind).plan_shard(claim.request, snapshot, shard_id)
     held.hear(store().keep_plan(claim, shard_id, constants.dump_shard(found)))
+    held.check()  # after the work, so that each claim gets on however short its slice
     return found
 
 

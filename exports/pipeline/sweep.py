@@ -45,7 +45,7 @@ def sweep(*, boot: bool = False) -> None:
     clean_up()
     with _tolerated("spool.unmeasured"):
         measure_spool()
-    if boot:
+    if boot or store().known_identity() is None:  # also when Redis was emptied under living workers
         with _tolerated("identity.unsettled"):
             identity.settle()
 
@@ -122,15 +122,20 @@ def is_stalled(view: TaskView) -> bool:
 
 
 def mark_stalled(view: TaskView) -> None:
-    """Count a stall once, and wake a worker for the task: it is proposed before all others."""
-    if view.stalled_at is not None or store().mark_stalled(_ref(view)) != "stalled":
+    """Tell a stall, count it once, and wake a worker for the task: it is proposed before all others.
+
+    Told before it is counted, since a callback is kept once however often it is told: a kill in between costs none.
+    """
+    if view.stalled_at is not None:
         return
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
-        _events.warning("task.stalled", phase=view.phase, processed=view.processed)
-        hints.send(STEP_OF[view.phase], traceparent=view.traceparent)
         # The sweep says where the endpoints are wrong; a reader is answered all the same.
         with suppress(SettingInvalid):
             outbox.event(view, CallbackEvent.STALLED)
+        if store().mark_stalled(_ref(view)) != "stalled":
+            return
+        _events.warning("task.stalled", phase=view.phase, processed=view.processed)
+        hints.send(STEP_OF[view.phase], traceparent=view.traceparent)
 
 
 def _ref(view: TaskView) -> TaskRef:

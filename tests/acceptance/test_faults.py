@@ -16,6 +16,8 @@ import redis
 
 from config.faults import window
 from config.faults.criteria import CRITERIA
+from config.management.commands.export_faults import Row
+from exports.messages import Language, Text
 from tests.acceptance.conftest import Open
 from tests.databases import OrdersDatabase
 from tests.processes import Site
@@ -104,6 +106,24 @@ def test_a_criterion_that_does_not_hold_is_told_and_ends_with_1(open_site: Open)
     assert code == 1, out + err
     assert re.search(r"every planned row · FAILED · exp_\w+ failed, store_unavailable", out)
     assert re.search(r"nothing is left behind · FAILED · exp_\w+ NotADirectoryError", out)
+
+
+def test_a_refusal_fails_its_criterion_and_the_others_are_tried(open_site: Open) -> None:
+    site = open_site(SUBMITS_PER_MINUTE="1")
+    code, out, err = try_faults(site, *WINDOW, "--only", "cancelled", "failed")
+    assert code == 1, out + err
+    assert [line.split(" · ")[1:] for line in out.splitlines()[2:]] == [
+        ["FAILED", "too_many_submits"],
+        ["FAILED", "too_many_submits"],
+        ["passed", "all tasks and files are removed"],
+    ]
+    assert left_behind(site) == ([], [])
+
+
+def test_what_was_seen_may_hold_braces() -> None:
+    row = Row("n", Text("标准", "criterion"), False, Text("页 {1}", "page {1}"))
+    assert row.line(Language.EN) == "criterion · FAILED · page {1}"
+    assert row.data(Language.ZH)["seen"] == "页 {1}"
 
 
 def test_it_refuses_beside_the_tasks_of_others(open_site: Open) -> None:

@@ -22,7 +22,8 @@ from exports.errors import FieldInvalid, StateConflict, StepBroken
 from exports.pipeline import endings, notify, outbox, plan, steps, sweep
 from exports.state.callbacks import CallbackClaim
 from exports.state.keys import ref_of
-from exports.state.store import store
+from exports.state.store import Store, store
+from exports.views import TaskView
 from exports.webhooks import signing
 from tests import kinds, pipeline
 from tests.conftest import exports_settings
@@ -136,6 +137,32 @@ def test_whoever_marks_a_stall_tells_it(receiver: Receiver) -> None:
         wait_for(lambda: service.is_stalled(pipeline.view(task_id)))
         sweep.end_stuck()
         sweep.end_stuck()
+    assert [str(callback.key) for callback in deliver(task_id)] == ["1-stalled-shop"]
+
+
+@pytest.mark.parametrize("dies_at", ["event", "mark"])
+def test_a_stall_is_told_though_its_sweep_died(
+    receiver: Receiver, dies_at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def stored() -> TaskView:
+        view = store().read(task_id)
+        assert view is not None
+        return view
+
+    task_id = pipeline.submit(DAY, DAY)
+    request = pipeline.view(task_id).request
+    steps.claim_step(ref_of(task_id, request), request, Step.PLAN)
+    with settings(receiver.endpoint(), stalled_after_s=1):
+        wait_for(lambda: service.is_stalled(stored()))  # a reader of the service would mark it
+        with monkeypatch.context() as dying, pytest.raises(KeyboardInterrupt):
+            # As if by a kill before each of the two.
+            dying.setattr(*{"event": (outbox, "event"), "mark": (Store, "mark_stalled")}[dies_at], die)
+            sweep.end_stuck()
+        sweep.end_stuck()
+        assert stored().stalled_at is not None
     assert [str(callback.key) for callback in deliver(task_id)] == ["1-stalled-shop"]
 
 

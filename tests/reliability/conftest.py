@@ -30,7 +30,8 @@ FAST = {
 
 @pytest.fixture(scope="session")
 def every(request: pytest.FixtureRequest) -> Sample:
-    return Sample(request.config.getoption("--reliability-seed"), request.config.getoption("--reliability-every"))
+    given = request.config.getoption
+    return Sample(given("--reliability-seed"), given("--reliability-every"), until=given("--reliability-until"))
 
 
 @pytest.fixture

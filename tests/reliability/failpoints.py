@@ -37,6 +37,7 @@ UNTRACED = tuple(PRODUCT + name for name in _PURE)
 Line = tuple[str, int, str]
 """File below `exports/`, line number, function (and the script that it runs)."""
 _RUN = "_run"
+_SENDS = "_registered"
 _COMMITS = {f"{_RUN} {name}" for name in ("write_plan", "commit_page", "finish_shard", "write_recipe", "publish_task")}
 
 
@@ -60,11 +61,29 @@ def lines(each: Callable[[int, FrameType], None]) -> Iterator[None]:
             traced[code] = code.co_filename.startswith(PRODUCT) and not code.co_filename.startswith(UNTRACED)
         return on_line if traced[code] else None
 
-    sys.settrace(on_call)
-    try:
-        yield
-    finally:
-        sys.settrace(None)
+    def unseen(call: Callable[..., Any]) -> Callable[..., Any]:
+        """A call of the client is half of all that there is to trace, and none of it the product's."""
+
+        def perform(*args: Any, **kwargs: Any) -> Any:
+            if sys.gettrace() is None:  # of another thread
+                return call(*args, **kwargs)
+            sys.settrace(None)
+            try:
+                return call(*args, **kwargs)
+            finally:
+                sys.settrace(on_call)
+
+        return perform
+
+    with (
+        mock.patch.object(redis.Redis, "execute_command", unseen(redis.Redis.execute_command)),
+        mock.patch.object(redis.client.Pipeline, "execute", unseen(redis.client.Pipeline.execute)),
+    ):
+        sys.settrace(on_call)
+        try:
+            yield
+        finally:
+            sys.settrace(None)
 
 
 def place(frame: FrameType) -> Line:
@@ -76,6 +95,11 @@ def place(frame: FrameType) -> Line:
 def commits(line: Line) -> bool:
     """Whether the line belongs to the call of a script that makes work count."""
     return line[2] in _COMMITS
+
+
+def sends(line: Line) -> bool:
+    """Whether a script goes out right after the line."""
+    return line[2] == _SENDS
 
 
 # --- the n-th call -------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ class Installation(Site):
         """Start again every process that has ended, as a supervisor does at once."""
         for role, process in self.roles.items():
             if process.poll() is not None:
-                self.processes.remove(process)
+                self.forget(process)
                 group = role.partition("-")[0]
                 self.roles[role] = self.start_web() if group == "web" else self.start_worker(group)
 

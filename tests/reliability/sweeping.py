@@ -1,10 +1,12 @@
 """How a sweep goes over its points, and what it says when one of them breaks an invariant."""
 
+import gc
 import json
 import math
 import os
 import random
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -14,7 +16,7 @@ from typing import TypeVar
 import pytest
 
 from tests import services
-from tests.reliability import failpoints
+from tests.reliability import failpoints, figures
 from tests.reliability.failpoints import Line
 from tests.reliability.journeys import Journey
 from tests.reliability.world import Job, World
@@ -24,17 +26,28 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Which points are taken: every n-th from a random first one, and those that must not be missed. every 1: all."""
+    """Which points are taken: every n-th from a random first one, and those that must not be missed. every 1: all.
+
+    until: Unix time after which a long run ends with what it has.
+    """
 
     seed: int
     every: int
+    until: float = math.inf
+
+    @property
+    def over(self) -> bool:
+        return time.time() > self.until
 
     def __str__(self) -> str:
         return f"--reliability-seed={self.seed} --reliability-every={self.every}"
 
-    def of(self, count: int, always: Iterable[int] = (), *, name: str, least: int = 1) -> list[int]:
-        """Points from 1 to count, in order, about `least` of them at the least. name: of the sweep, for its first point."""
-        every = max(1, min(self.every, count // least))
+    def of(self, count: int, always: Iterable[int] = (), *, name: str, least: int = 1, thinner: int = 1) -> list[int]:
+        """Points from 1 to count, in order, about `least` of them at the least. name: of the sweep, for its first point.
+
+        thinner: so many times fewer, unless all are asked for.
+        """
+        every = max(1, min((self.every - 1) * thinner + 1, count // least))
         first = random.Random(f"{self.seed} {name}").randrange(every) + 1
         chosen = {*range(first, count + 1, every), *always}
         return sorted(point for point in chosen if 1 <= point <= count)
@@ -62,9 +75,9 @@ def prepare(world: World, journey: Journey) -> None:
 
 
 def around_commits(found: Sequence[Line]) -> Iterator[int]:
-    """The line in which each commit goes out, and the first one after its answer."""
+    """The last line before each commit goes out, and the first one after its answer."""
     for number, (line, following) in enumerate(pairwise(found), 1):
-        if failpoints.commits(line) and not failpoints.commits(following):
+        if failpoints.sends(line) and failpoints.commits(following):
             yield from (number, number + 1)
 
 
@@ -99,18 +112,22 @@ P = TypeVar("P")
 
 
 def over(
-    world: World, points: Sequence[P], look: Callable[[World, P], Found], *, valkey: services.Valkey
+    world: World, points: Sequence[P], look: Callable[[World, P], Found], *, sample: Sample, valkey: services.Valkey
 ) -> list[Found]:
-    """Every point, shared out to a process for each core, each with a world of its own."""
+    """Every point, shared out to a process for each core, each with a world of its own; in any order."""
+    points = random.Random(sample.seed).sample(points, len(points))  # so that a sweep that is cut was everywhere
     count = min(os.cpu_count() or 1, 8)
     path = world.folder / "found.jsonl"
     path.unlink(missing_ok=True)
 
     def drive(number: int) -> Job:
         def job(_: World) -> None:
+            gc.freeze()  # what is there already is never looked through, so that the processes go on to share its pages
             with world.beside(number, valkey=valkey) as own, own.logged(), path.open("a", buffering=1) as file:
                 for point in points[number - 1 :: count]:
                     file.write(json.dumps(asdict(look(own, point))) + "\n")
+                    if sample.over:
+                        break
 
         return job
 
@@ -123,7 +140,7 @@ def over(
 def report(name: str, found: Sequence[Found]) -> None:
     """Print the counts; fail with what was wrong."""
     wrong = [f"{point.where}: {text}" for point in found for text in point.wrong]
-    print(f"{name}: {len(found)} points, {sum(point.struck for point in found)} faults, {len(wrong)} violations")  # noqa: T201  # the figures of a long run
+    figures.tell(f"{name}: {len(found)} points, {sum(point.struck for point in found)} faults, {len(wrong)} violations")
     assert found
     if wrong:
         pytest.fail("\n".join([f"{len(wrong)} violations", *wrong[:SHOWN]]), pytrace=False)

@@ -59,7 +59,7 @@ def sampled(seam: str, count: int, sample: Sample) -> list[Point]:
         (at, mode, lasting)
         for mode in MODES[seam]
         for lasting in (False, True)
-        for at in sample.of(count, name=f"{seam} {mode} {lasting}", least=3)
+        for at in sample.of(count, name=f"{seam} {mode} {lasting}", least=3, thinner=8)
     ]
 
 
@@ -97,7 +97,9 @@ def sweep_calls(world: World, seam: str, sample: Sample, valkey: services.Valkey
         )
         return Found(f"{seam} call {at} of {count}, {mode}{', lasting' if lasting else ''}", wrong, struck=struck)
 
-    sweeping.report(f"failed calls, {seam}, {output}, {sample}", sweeping.over(world, points, look, valkey=valkey))
+    sweeping.report(
+        f"failed calls, {seam}, {output}, {sample}", sweeping.over(world, points, look, sample=sample, valkey=valkey)
+    )
 
 
 @pytest.mark.parametrize("seam", failpoints.SEAMS)

@@ -28,6 +28,7 @@ from tests.databases import OrdersDatabase, utc
 from tests.integration.test_state_store import DIGEST, claim, commit, planned, submit
 from tests.integration.test_state_store import shard as planned_shard
 from tests.kinds import FlakyOrders
+from tests.reliability import figures
 
 DAYS = ("2026-09-14", "2026-09-15")
 ROWS = 60
@@ -310,7 +311,7 @@ def test_hints_stay_few_however_many_tasks_wait(orders: OrdersDatabase, tasks: i
             store().beat(f"host:{number}", "lanes", busy=True)
         most = max(most, *(hints.waiting(step) for step in Step))
 
-    with small_pages():
+    with small_pages(queued_per_owner=tasks, submits_per_minute=tasks):
         for _ in range(tasks):
             pipeline.submit(*DAYS)
             look()
@@ -319,6 +320,7 @@ def test_hints_stay_few_however_many_tasks_wait(orders: OrdersDatabase, tasks: i
     for _ in range(120):
         sweep.top_up_hints()
         look()
+    figures.tell(f"{tasks} tasks waited for 120 sweeps: at most {most} hints of a class")
     assert most == enough
     drain_hints()
     sweep.top_up_hints()

@@ -32,7 +32,9 @@ def sweep_kills(world: World, journey: Journey, output: Format, sample: Sample, 
         return Found(f"{at} {sweeping.text_of(lines[at - 1])}", wrong, struck=code == -signal.SIGKILL)
 
     points = sample.of(len(lines), sweeping.around_commits(lines), name=journey.name)
-    sweeping.report(f"kill -9, {journey.name}, {output}, {sample}", sweeping.over(world, points, look, valkey=valkey))
+    sweeping.report(
+        f"kill -9, {journey.name}, {output}, {sample}", sweeping.over(world, points, look, sample=sample, valkey=valkey)
+    )
 
 
 SLOW = {"rerun from scratch", "take over"}
@@ -81,4 +83,4 @@ def test_a_kill_while_an_expired_task_is_forgotten_leaves_nothing(
         )
 
     points = every.of(len(lines), name="expire", least=5)
-    sweeping.report(f"kill -9, expire, {every}", sweeping.over(world, points, look, valkey=valkey))
+    sweeping.report(f"kill -9, expire, {every}", sweeping.over(world, points, look, sample=every, valkey=valkey))

@@ -17,6 +17,7 @@ import redis
 
 from tests import services
 from tests.processes import wait_for
+from tests.reliability import figures
 from tests.reliability.installation import (
     DATABASE,
     GROUPS,
@@ -29,6 +30,7 @@ from tests.reliability.installation import (
     repeat_until,
     stopped,
 )
+from tests.reliability.sweeping import Sample
 from tests.six_days import READER
 
 WATCHED = "tests.reliability.watched.WatchedOrders"
@@ -63,6 +65,7 @@ def test_random_kills_of_workers_web_and_redis_lose_and_double_no_row(home: Inst
         kill(home)
     for task_id in tasks:
         home.check(task_id)
+    figures.tell(f"{kills} kills of workers, web process and Valkey, {len(tasks)} whole files")
     recovered = [line for line in home.events("step.recovered") if line["taskId"] in tasks and line["proven"]]
     assert recovered != []
 
@@ -91,16 +94,18 @@ def test_a_kill_of_every_worker_costs_at_most_one_page_a_lane(home: Installation
         wait_for(lambda before=before: len(home.events("page.read", task_id)) > before + 5)  # type: ignore[misc]
     home.check(task_id)
     reads = Counter((line["shardId"], line["cursor"]) for line in home.events("page.read", task_id))
-    print(f"{reads.total() - len(reads)} pages read twice after {kills} lanes were killed")  # noqa: T201  # a figure
+    figures.tell(f"{reads.total() - len(reads)} pages read twice after {kills} lanes were killed")
     assert len(reads) >= ROWS / int(PATIENT["PAGE_ROWS"])
     assert reads.total() - len(reads) <= kills
 
 
 @pytest.mark.parametrize("moments", [24, pytest.param(500, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
-def test_a_cancel_at_any_moment_is_soon_done_and_nothing_is_claimed_after_it(home: Installation, moments: int) -> None:
+def test_a_cancel_at_any_moment_is_soon_done_and_nothing_is_claimed_after_it(
+    home: Installation, every: Sample, moments: int
+) -> None:
     took: list[float] = []
     claims: dict[str, int] = {}
-    while len(took) < moments:
+    while len(took) < moments and not (took and every.over):
         task_id = home.submit(*WINDOW, random.choice(["csv", "xlsx"]))
         time.sleep(random.uniform(0, 2))
         began = time.monotonic()
@@ -112,7 +117,7 @@ def test_a_cancel_at_any_moment_is_soon_done_and_nothing_is_claimed_after_it(hom
             assert time.monotonic() - began < CANCEL_S
             time.sleep(0.01)
         took.append(time.monotonic() - began)
-    print(f"{moments} cancels: median {statistics.median(took):.2f} s, at most {max(took):.2f} s")  # noqa: T201  # a figure
+    figures.tell(f"{len(took)} cancels: median {statistics.median(took):.2f} s, at most {max(took):.2f} s")
     assert statistics.median(took) <= 1
     assert {task_id: claimed(home, task_id) for task_id in claims} == claims
     for folder in (home.folder / "spool" / "tasks", home.folder / "files"):
@@ -181,9 +186,8 @@ def test_a_frozen_redis_is_a_503_and_a_pause(home: Installation, frozen_s: float
         assert time.monotonic() - began < PATIENCE_S + 4
         time.sleep(max(0.0, frozen_s - (time.monotonic() - began)))
     home.check(task_id)
-    status, _, answer = home.call("POST", "/api/orders/export", {"requestId": f"frozen {frozen_s}", **window()})
-    assert status in (200, 202)
-    home.check(json.loads(answer)["taskId"])
+    # The frozen Redis may have taken the refused submit once it was awake: its task must not run on into other tests.
+    home.check(home.submit(*WINDOW, request_id=f"frozen {frozen_s}"))
 
 
 def window() -> dict[str, str]:

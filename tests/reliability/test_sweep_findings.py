@@ -13,13 +13,14 @@ import redis
 
 from exports.contracts import Page, State, Step
 from exports.errors import SpoolFull
-from exports.pipeline import endings, manifest, render, steps, sweep
+from exports.pipeline import endings, manifest, plan, render, steps, sweep
 from exports.state.store import store
 from exports.storage.base import NoRecord, Source
 from exports.storage.filesystem import FolderStore
 from exports.storage.recipe import Recipe
 from exports.storage.spool import FolderSpool
 from tests.conftest import exports_settings
+from tests.reliability.conftest import ROWS
 from tests.reliability.failpoints import Calls, Mode, file_calls
 from tests.reliability.journeys import damage, fetch, one_page
 from tests.reliability.world import World, must_view, submit, work, work_off
@@ -65,6 +66,15 @@ def test_the_object_of_an_earlier_run_goes_after_success(world: World) -> None:
     assert {path.name for path in stale.parent.iterdir()} == {
         Path(name).name for name in manifest.objects(view.object_key)
     }
+
+
+def test_each_claim_of_a_plan_gets_on_however_short_its_slice(world: World) -> None:
+    world.reset()
+    submit(world)
+    with exports_settings(slice_ms=0):
+        for _ in range(4):  # three days, and the plan as a whole
+            plan.plan.fn()
+    assert must_view(world).total == ROWS
 
 
 def test_a_shard_that_is_read_again_frees_its_damaged_segments(world: World) -> None:

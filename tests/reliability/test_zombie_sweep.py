@@ -59,8 +59,10 @@ def sweep_zombies(world: World, journey: Journey, output: Format, sample: Sample
         wrong += checker.check(world, expected=expected, ends=journey.ends, rows_again=not journey.keeps_spool)
         return Found(f"{at} {sweeping.text_of(lines[at - 1])}", wrong, struck=struck)
 
-    points = sample.of(len(lines), sweeping.around_commits(lines), name=f"zombie {journey.name}")
-    sweeping.report(f"SIGSTOP, {journey.name}, {output}, {sample}", sweeping.over(world, points, look, valkey=valkey))
+    points = sample.of(len(lines), sweeping.around_commits(lines), name=f"zombie {journey.name}", thinner=2)
+    sweeping.report(
+        f"SIGSTOP, {journey.name}, {output}, {sample}", sweeping.over(world, points, look, sample=sample, valkey=valkey)
+    )
 
 
 @pytest.mark.parametrize("output", [Format.CSV, pytest.param(Format.XLSX, marks=pytest.mark.soak)])

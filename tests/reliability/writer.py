@@ -15,6 +15,8 @@ DAYS = 3
 IDS_A_DAY = 400
 """Ids of one day. At first every second one is taken: the others come late."""
 START = float("-inf")
+PAUSE_S = 0.002
+"""Between two changes, so that the export gets on where a commit takes no time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def day_of(order_id: int) -> dt.date:
 
 def order(order_id: int, remark: str) -> dict[str, object]:
     noon = dt.datetime.combine(day_of(order_id), dt.time(4), dt.UTC)
-    return {**DEFAULTS, "id": order_id, "created_at": noon + dt.timedelta(seconds=order_id), "remark": remark}
+    return {**DEFAULTS, "id": order_id, "created_at": noon + dt.timedelta(milliseconds=order_id), "remark": remark}
 
 
 class Writer:
@@ -93,6 +95,7 @@ class Writer:
             try:
                 while not stop.is_set():
                     self._change()
+                    time.sleep(PAUSE_S)
             except BaseException as error:  # noqa: BLE001  # told by the test's own thread
                 failure.append(error)
 

@@ -1,7 +1,7 @@
 """What happens when: the same seed gives the same loads and faults at the same times."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 LOADS = {"submit": 10, "duplicate": 3, "cancel": 2}
@@ -31,14 +31,16 @@ class Event:
     dice: tuple[float, ...]
 
 
-def schedule(seed: int, *, seconds: float) -> list[Event]:
+def schedule(
+    seed: int, *, seconds: float, faults: Mapping[str, int] = FAULTS, fault_every_s: float = FAULT_EVERY_S
+) -> list[Event]:
     """All events of a run, in order; loads do not depend on faults."""
     loads = _events(random.Random(f"loads {seed}"), LOADS, every_s=LOAD_EVERY_S, seconds=seconds)
-    faults = _events(random.Random(f"faults {seed}"), FAULTS, every_s=FAULT_EVERY_S, seconds=seconds)
-    return sorted([*loads, *faults])
+    chosen = _events(random.Random(f"faults {seed}"), faults, every_s=fault_every_s, seconds=seconds)
+    return sorted([*loads, *chosen])
 
 
-def _events(rng: random.Random, names: dict[str, int], *, every_s: float, seconds: float) -> Iterator[Event]:
+def _events(rng: random.Random, names: Mapping[str, int], *, every_s: float, seconds: float) -> Iterator[Event]:
     at_s = 0.0
     while (at_s := at_s + rng.expovariate(1 / every_s)) < seconds:
         [name] = rng.choices(list(names), list(names.values()))

@@ -93,7 +93,7 @@ class World:
         """Start again what has ended."""
         for member in self.members:
             if member.process.poll() is not None:
-                self.site.processes.remove(member.process)
+                self.site.forget(member.process)
                 member.process = self._start(member.group)
 
     def calm(self) -> None:

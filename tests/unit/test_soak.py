@@ -2,13 +2,18 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from tests.processes import Site
+from tests.soak import __main__ as soak
+from tests.soak.__main__ import ROOT, paths
 from tests.soak.ledger import Ledger
+from tests.soak.modes import MODES, Loads, Suite
 from tests.soak.schedule import FAULTS, LOADS, schedule
 from tests.soak.world import World
 
@@ -52,6 +57,43 @@ def test_a_seed_gives_the_same_loads_and_faults_each_time() -> None:
     assert schedule(7, seconds=60)[:20] == schedule(7, seconds=600)[:20]
     assert all(callable(getattr(World, name)) for name in (*LOADS, *FAULTS))
     assert {event.name for event in schedule(7, seconds=600)} == {*LOADS, *FAULTS}
+
+
+@pytest.mark.parametrize(("mode", "least"), [("workers", 500), ("valkey", 50)])
+def test_a_mode_does_as_many_faults_as_its_figure_names(mode: str, least: int) -> None:
+    found = MODES[mode]
+    assert isinstance(found, Loads)
+    events = [
+        event
+        for number in range(3)
+        for event in schedule(
+            number, seconds=found.count * found.every_s / 3, faults=found.faults, fault_every_s=found.every_s
+        )
+        if event.name in found.faults
+    ]
+    assert len(events) >= least
+
+
+SUITES = [mode for mode in MODES.values() if isinstance(mode, Suite)]
+
+
+@pytest.mark.parametrize("mode", SUITES)
+def test_a_mode_names_tests_that_exist(mode: Suite) -> None:
+    texts = [(ROOT / path).read_text("utf-8") for path in paths(mode.files)]
+    if "-k" in mode.arguments:
+        assert all(word in texts[0].replace("_000", "000") for word in mode.arguments[-1].split(" and "))
+
+
+def test_a_test_that_hangs_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(soak, "GRACE_S", 4)
+    (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_addoption\n")
+    (tmp_path / "test_hangs.py").write_text("import time\ndef test_hangs():\n    time.sleep(600)\n")
+    began = time.monotonic()
+    assert soak.run_tests("hangs", [str(tmp_path)], limit_s=3, seed=1)
+    assert time.monotonic() - began < 20
+    assert "cut" in capsys.readouterr().out
 
 
 def test_a_whole_file_is_right() -> None:

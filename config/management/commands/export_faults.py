@@ -17,6 +17,7 @@ from config.faults.criteria import CRITERIA
 from config.faults.trial import Broken, Trial
 from config.faults.workers import Workers
 from exports import service
+from exports.errors import ExportError
 from exports.management.base import Answer, ExportCommand
 from exports.messages import Language, Text
 
@@ -36,10 +37,10 @@ class Row:
 
     def line(self, language: Language) -> str:
         verdict = _PASSED if self.passed else _FAILED
-        return " · ".join(text.say(language) for text in (self.criterion, verdict, self.seen))
+        return " · ".join(text.as_it_is(language) for text in (self.criterion, verdict, self.seen))
 
     def data(self, language: Language) -> dict[str, object]:
-        return {"name": self.name, "passed": self.passed, "seen": self.seen.say(language)}
+        return {"name": self.name, "passed": self.passed, "seen": self.seen.as_it_is(language)}
 
 
 class Command(ExportCommand):
@@ -111,11 +112,12 @@ def _try(trial: Trial, name: str) -> Row:
     perform, criterion = CRITERIA[name]
     try:
         return Row(name, criterion, True, perform(trial))
-    except Broken as broken:
+    except (Broken, ExportError) as error:
         # The next one starts from a whole crew.
         trial.workers.kill()
         trial.workers.start()
-        return Row(name, criterion, False, Text(str(broken), str(broken)))
+        seen = str(error) or type(error).__name__
+        return Row(name, criterion, False, Text(seen, seen))
 
 
 def _cleaned(trial: Trial) -> Row:
