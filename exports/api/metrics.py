@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from prometheus_client import REGISTRY, CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
@@ -28,6 +28,9 @@ class ExportCollector(Collector):
         yield CounterMetricFamily(
             names.CALLBACK_REPLAYS, "Callbacks sent anew by hand", value=counters.callback_replays
         )
+        yield _queue_lengths()
+        yield _worker_restarts(counters)
+        yield _worker_memory()
 
     def describe(self) -> Iterable[Metric]:
         """Registered without a scrape: Redis may be away when a process starts."""
@@ -66,6 +69,29 @@ def _callbacks(counters: Counters) -> Metric:
     family = CounterMetricFamily(names.CALLBACKS, "Attempts at callbacks", labels=["result"])
     for result, count in counters.callbacks.items():
         family.add_metric([result.value], count)
+    return family
+
+
+def _queue_lengths() -> Metric:
+    family = GaugeMetricFamily(names.QUEUE_LENGTH, "Tasks that wait or are worked on", labels=["queue"])
+    for queue, tasks in service.queue_lengths().items():
+        family.add_metric([queue], tasks)
+    return family
+
+
+def _worker_restarts(counters: Counters) -> Metric:
+    family = CounterMetricFamily(
+        names.WORKER_RESTARTS, "Workers that left to be started again, or died", labels=["reason"]
+    )
+    for reason, count in counters.restarts.items():
+        family.add_metric([reason], count)
+    return family
+
+
+def _worker_memory() -> Metric:
+    family = GaugeMetricFamily(names.WORKER_RSS, "Memory of the largest worker of a group", labels=["group"])
+    for group, rss_mb in service.largest_workers().items():
+        family.add_metric([group], rss_mb * 2**20)
     return family
 
 

@@ -69,12 +69,12 @@ def _redis() -> Iterator[Finding]:
 
 
 def _broker() -> Iterator[Finding]:
-    waiting = sum(map(hints.waiting, hints.STEP_IN.values()))
+    waiting = sum(hints.count_waiting({sign.spool for sign in store().workers().values()}).values())
     yield Finding(Level.OK, "broker", f"answers; {waiting} hints wait")
 
 
 def _workers() -> Iterator[Finding]:
-    groups = sorted(group for group, _ in store().workers().values() if group)
+    groups = sorted(sign.group for sign in store().workers().values() if sign.group)
     counts = ", ".join(f"{group} {groups.count(group)}" for group in dict.fromkeys(groups))
     if counts:
         yield Finding(Level.OK, "workers", counts)
@@ -89,7 +89,7 @@ def _callbacks() -> Iterator[Finding]:
         return
     told = f"{count} endpoint{'s' * (count > 1)}"
     failed = len(store().failed_callbacks(store().now_ms() - _DAY_MS))
-    if not any(group == "notify" for group, _ in store().workers().values()):
+    if not any(sign.group == "notify" for sign in store().workers().values()):
         yield Finding(Level.WARN, "callbacks", f"{told}, but no worker of the group notify")
     elif failed:
         what = "callback has" if failed == 1 else "callbacks have"

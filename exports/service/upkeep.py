@@ -51,6 +51,19 @@ def live_workers() -> int:
     return len(store().workers())
 
 
+def largest_workers() -> dict[str, int]:
+    """Memory of the largest live worker of each group, in MiB. Raises: StateUnavailable."""
+    found: dict[str, int] = {}
+    for sign in store().workers().values():
+        found[sign.group] = max(sign.rss_mb, found.get(sign.group, 0))
+    return found
+
+
+def queue_lengths() -> dict[str, int]:
+    """Tasks that wait or are worked on, by the kind of their next step. Raises: StateUnavailable."""
+    return store().queue_lengths()
+
+
 def diagnose() -> list[Finding]:
     """What `export_doctor` shows: whether everything that the service needs is there and fit. Raises nothing."""
     return diagnosis.diagnose()

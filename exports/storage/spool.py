@@ -1,5 +1,6 @@
 """Where segments rest until the task is published: one folder a task, one file a claim.
 
+    <root>/id                           names this spool
     <root>/identity                     names the Redis that this spool belongs to
     <root>/alive/<worker>               locked for the life of a worker
     <root>/tasks/<task>/<segment>       bytes of one claim
@@ -136,7 +137,7 @@ def _record(line: bytes) -> PageRecord:
 
 
 class Spool:
-    """One folder tree. reserve_bytes: free space that `has_room` leaves alone."""
+    """One folder tree. reserve_bytes: free space that `has_room` leaves alone. id: its name, for good."""
 
     def __init__(self, root: Path, *, reserve_bytes: int = 0) -> None:
         self.root = root
@@ -144,6 +145,7 @@ class Spool:
         with translated():
             for folder in (root / "tasks", root / "alive"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.id = roots.own_id(root)
 
     # --- a task's folder -------------------------------------------------------------------
 

@@ -15,10 +15,12 @@
 --   crc         number  CRC-32 of those bytes
 --   pages       count   of the segment
 --   seg_rows    rows    of the segment
+--   read_ms     ms      that a full page took to read; 0 for one that says nothing
 -- USES
 --   time
 --   records
 --   leases
+--   guard
 --   progress
 --   minutes
 -- REPLY
@@ -39,6 +41,7 @@ if r.cursor ~= A.cursor then
   redis.call('HINCRBY', K.metrics, 'rows', A.rows)
   count_minute(now, 'rows', A.rows)
   progressed(now, A.rows)
+  if tonumber(A.read_ms) > 0 then note_latency(tonumber(A.read_ms)) end
 end
 l.begun = '1'
 write_lease(A.step, l, now)
