@@ -23,6 +23,8 @@ MAINTENANCE_CHANCE = 50_000
 """Of a million fetches, how many look for messages of dead workers: 16 s on an idle process, not 12 minutes."""
 SOCKET_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
+DELAYED_TIMEOUT_MS = 500
+_DELAYED = ".DQ"
 _HEALTH_CHECK_S = 30
 
 
@@ -62,6 +64,12 @@ class HintBroker(RedisBroker):
     def waiting(self, queue_name: str) -> int:
         """Messages that no consumer has taken. `do_qsize` also counts those that a killed worker had taken."""
         return int(self.client.llen(f"{self.namespace}:{queue_name}"))
+
+    def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Consumer:
+        """Look rarely for messages that are sent again after a pause: an idle worker asks for each queue all the time."""
+        if queue_name.endswith(_DELAYED):
+            timeout = max(timeout, DELAYED_TIMEOUT_MS)
+        return super().consume(queue_name, prefetch, timeout)
 
     @property
     def consumer_class(self) -> Callable[..., Consumer]:

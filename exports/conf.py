@@ -76,7 +76,7 @@ class Conf:
     )
 
     guard_page_ms: int = _setting(
-        50, "The database is spared while pages take twice their usual time and longer than this", 1, 600_000
+        100, "The database is spared while pages take twice their usual time and longer than this", 1, 600_000
     )
     guard_leases: int = _setting(
         2, "While it is spared, most steps that read it before one of `normal` or `slow` may join", 1, 1000

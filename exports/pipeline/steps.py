@@ -30,6 +30,7 @@ from exports.errors import (
 from exports.pipeline import endings, hints, workers
 from exports.pipeline.specification import specify
 from exports.state.keys import TaskRef, ref_of
+from exports.state.reader import EQUAL
 from exports.state.replies import Claim, NoClaim
 from exports.state.store import store
 from exports.telemetry import logs, trace
@@ -179,7 +180,8 @@ def _wait_for_claim(step: Step, deadline: float) -> Claim | None:
 def _claim_any(step: Step) -> Claim | NoClaim:
     """A claim on the first proposed task that has one to give, else the shortest wait."""
     shortest = NoClaim("done")
-    ranks, spool = workers.current().ranks, storage.spool().id
+    ranks = workers.current().ranks if step is Step.SHARD else EQUAL
+    spool = storage.spool().id
     for proposal in store().next_tasks(step, _PROPOSALS, ranks=ranks, spool=spool):
         found = _claim_of(proposal.task_id, step)
         if isinstance(found, Claim):

@@ -24,7 +24,7 @@ stopping = threading.Event()
 class Worker:
     """name: `<host>:<nonce>`; leases carry it, and `<spool>/alive/<name>` is locked for life.
 
-    ranks: of the queues whose tasks it works on, the lowest first.
+    ranks: of the queues whose shards it reads, the lowest first.
     """
 
     def __init__(self) -> None:

@@ -117,6 +117,11 @@ def test_an_enqueue_without_an_answer_is_sent_once(broker, valkey):
     assert broker.client.llen(f"{broker.namespace}:plan") == 2
 
 
+def test_messages_that_wait_for_their_time_are_looked_for_rarely(broker):
+    asked = {name: broker.consume(name, prefetch=2, timeout=100).timeout for name in ("plan", "plan.DQ")}
+    assert asked == {"plan": 100, "plan.DQ": 500}
+
+
 def test_a_busy_worker_that_fetches_nothing_keeps_its_heartbeat(broker):
     declare(broker, lambda: None)
     beats = BrokerHeartbeat(every_s=0.05)

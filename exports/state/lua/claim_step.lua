@@ -28,7 +28,7 @@
 -- REPLY
 --   ok           step, fence, record or '', constants or '', 1 if it starts the task, then the task's fields and values
 --   full         no place left under one of the limits; a task that its owner's limit keeps queued is proposed last
---   wait         ms until the first step is due
+--   wait         ms until the first step is due, or until the database may be asked for more again
 --   done         no step of this class is left
 --   stop         the task has ended or is being cancelled
 --   elsewhere    the task lies on another spool
@@ -47,12 +47,16 @@ local function first_due(now)
   return first[1]
 end
 
--- Whether as many steps read the database as may. Where pages are slow, only those who want little join the readers.
+local SPARE_MS = 500
+
+-- The refusal where as many steps read the database as may. Where pages are slow, only those who want little join them.
 local function database_is_full(now, kind, queue)
   local readers = redis.call('ZCOUNT', K.leases, '(' .. int(now), '+inf')
-  if readers >= tonumber(A.budget) then return true end
+  if readers >= tonumber(A.budget) then return {'full'} end
   local yields = queue == 'normal' or queue == 'slow'
-  return yields and readers >= tonumber(A.guard_leases) and database_is_slow(kind, tonumber(A.guard_page_ms))
+  if yields and readers >= tonumber(A.guard_leases) and database_is_slow(kind, tonumber(A.guard_page_ms)) then
+    return {'wait', int(SPARE_MS)}
+  end
 end
 
 local t = redis.call('HMGET', K.task, 'state', 'phase', 'digest', 'kind', 'queue', 'spool')
@@ -79,7 +83,8 @@ if state == 'queued' and redis.call('ZCARD', K.owner_running) >= tonumber(A.owne
 end
 if #held_steps / 2 >= tonumber(A.task_limit) then return {'full'} end
 local reads = class == 'plan' or class == 'shard'
-if reads and database_is_full(now, t[4], t[5]) then return {'full'} end
+local full = reads and database_is_full(now, t[4], t[5])
+if full then return full end
 local step, refusal = first_due(now)
 if not step then return refusal end
 
