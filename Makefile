@@ -39,6 +39,7 @@ check: $(VENV)/dev.stamp  ## linters, types and layers, in seconds
 
 bench: $(VENV)/bench.stamp  ## the service and its peers in turn on the same orders (KIND= for a kind of your own, ROUNDS=, BENCH="--only xlsx")
 	$(BIN)/python -W ignore -m tests.bench --kind $(KIND) --rounds $(ROUNDS) $(BENCH)
+	$(BIN)/python -W ignore -m tests.bench.answers
 
 mutants: $(VENV)/dev.stamp  ## put each seeded bug of tests/mutants into a copy and see that a test catches it (MUTANTS= for some)
 	$(BIN)/python -m tests.mutants $(MUTANTS)

@@ -23,7 +23,7 @@ from redis.retry import Retry
 NAMESPACE = "export-hints"
 HEARTBEAT_TIMEOUT_MS = 60_000
 MAINTENANCE_CHANCE = 50_000
-"""Of a million fetches, how many look for messages of dead workers: 10 s on an idle process, not 12 minutes."""
+"""Of a million fetches, how many look for messages of dead workers: 20 s on an idle process, not 12 minutes."""
 SOCKET_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
 _HEALTH_CHECK_S = 30

@@ -34,9 +34,7 @@ _OF_COMMANDS = "config.settings.web"
 _LIBRARY_DEFAULTS = {
     # One message in work and none waiting behind it, so that another process takes the next hint.
     "dramatiq_queue_prefetch": "1",
-    # How long an idle consumer waits to be rung for. Never set dramatiq_delay_queue_prefetch: a low one stops the
-    # heartbeat of a busy worker.
-    "dramatiq_worker_timeout": "500",
+    # Never set dramatiq_delay_queue_prefetch: a low one stops the heartbeat of a busy worker.
     # Pause before a consumer connects again.
     "dramatiq_restart_delay": "1000",
     # numpy starts a thread a core for linear algebra, which no page needs.

@@ -11,6 +11,7 @@ import queue
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 
@@ -20,7 +21,9 @@ from dramatiq.middleware import Middleware
 from config import env, heap, parent, startup
 from config.broker import HintBroker, make_broker
 from exports.conf import conf
-from exports.pipeline import middleware
+from exports.contracts import QueueName
+from exports.errors import StateUnavailable
+from exports.pipeline import hints, middleware
 from exports.pipeline.middleware.sweeper import Sweeper
 from exports.telemetry import logs, spans
 
@@ -44,17 +47,40 @@ STAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """queues: what it consumes. nice: added to the process's niceness; lanes leave the cores to the others."""
+    """What one kind of worker does.
 
-    queues: frozenset[str]
+    serves: queues whose shards it reads, first those that come first; queues that stand together are equal. helps: those
+    that it reads when it finds nothing in its own, where it may. nice: added to the process's niceness; lanes leave the
+    cores to the others.
+    """
+
+    plans: bool = False
+    finishes: bool = False
+    notifies: bool = False
+    serves: tuple[tuple[QueueName, ...], ...] = ()
+    helps: tuple[tuple[QueueName, ...], ...] = ()
     nice: int = 0
 
+    def reads(self, *, help_others: bool) -> tuple[tuple[QueueName, ...], ...]:
+        return self.serves + (self.helps if help_others else ())
 
+    def places(self, spool: str, *, help_others: bool) -> set[str]:
+        """The broker's queues that it consumes."""
+        work: list[str] = [queue for queues in self.reads(help_others=help_others) for queue in queues]
+        work += [hints.FINISH] if self.finishes else []
+        found = {hints.place(name, spool) for name in work}
+        found |= {hints.PLAN.place} if self.plans else set()
+        return found | ({hints.CALLBACKS.place} if self.notifies else set())
+
+
+_FAST, _NORMAL, _SLOW = QueueName
 GROUPS = {
-    "lanes": Group(queues=frozenset({"shard", "finish"}), nice=10),
-    "fast": Group(queues=frozenset({"plan"})),
-    "finish": Group(queues=frozenset({"finish"})),
-    "notify": Group(queues=frozenset({"notify"}), nice=10),
+    "lanes": Group(serves=((_FAST,), (_NORMAL, _SLOW)), finishes=True, nice=10),
+    "fast": Group(serves=((_FAST,),), plans=True),
+    "normal": Group(serves=((_NORMAL,),), helps=((_FAST,), (_SLOW,)), finishes=True, nice=10),
+    "slow": Group(serves=((_SLOW,),), helps=((_NORMAL,), (_FAST,)), finishes=True, nice=10),
+    "finish": Group(finishes=True),
+    "notify": Group(notifies=True, nice=10),
 }
 
 _events = logs.events("config.worker")  # `__name__` is `__main__` here
@@ -96,15 +122,23 @@ class Runner:
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
         broker = self._make_broker()
-        worker = dramatiq.Worker(broker, queues=set(self._group.queues), worker_threads=1)
+        worker = dramatiq.Worker(broker, queues=self._declare_places(broker), worker_threads=1)
         worker.start()
         _events.info("worker.started", group=self._name, pid=os.getpid())
         reason = self._wait(worker)
         worker.stop(timeout=STOP_LIMIT_MS)
+        self._say_goodbye(reason)
         broker.close()
         spans.stop()
         _events.info("worker.left", group=self._name, pid=os.getpid(), reason=reason)
         return 0
+
+    def _say_goodbye(self, reason: str) -> None:
+        """Who has left is not looked for. Where Redis is away, its silence tells the same later."""
+        from exports.pipeline import workers
+
+        with suppress(StateUnavailable):
+            workers.current().leave(reason)
 
     def _make_broker(self) -> HintBroker:
         """The broker must be set before the modules of the actors are imported: they bind to it then."""
@@ -115,11 +149,20 @@ class Runner:
         broker.emit_after("process_boot")
         return broker
 
+    def _declare_places(self, broker: HintBroker) -> set[str]:
+        """The broker's queues that this worker consumes; which ones they are depends on its spool."""
+        from exports import storage
+
+        places = self._group.places(storage.spool().id, help_others=conf().lanes_help)
+        for place in places:
+            broker.declare_queue(place)
+        return places
+
     def _middleware(self) -> list[Middleware]:
         from exports.pipeline import sweep, workers  # with the models that kinds need: after Django's start
 
         settings = conf()
-        workers.current().group = self._name
+        workers.current().join(self._name, serves=self._group.reads(help_others=settings.lanes_help))
         return middleware.for_workers(
             leave=self._reasons.put,
             slices=settings.worker_slices,

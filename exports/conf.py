@@ -53,6 +53,18 @@ class Conf:
     queued_per_owner: int = _setting(20, "Most queued tasks of an owner; a further submit is refused", 1, 100_000)
     submits_per_minute: int = _setting(60, "Most tasks that an owner makes in a minute", 1, 100_000)
 
+    # queues
+    fast_rows: int = _setting(20_000, "A planned task of at most so many rows goes into the queue `fast`", 0)
+    normal_rows: int = _setting(500_000, "One of at most so many rows into `normal`, a larger one into `slow`", 0)
+    fast_s: int = _setting(20, "A task of `fast` that was worked on for longer moves on to `normal`", 1, 86_400)
+    normal_s: int = _setting(300, "A task of `normal` that was worked on for longer moves on to `slow`", 1, 86_400)
+    lanes_help: bool = _setting(
+        True, "Workers of the groups `normal` and `slow` that have nothing to do in their own queue help the others"
+    )
+    owner_weights: tuple[str, ...] = _setting(
+        (), "Shares of lane time by owner, such as `finance=3`; every other owner has 1"
+    )
+
     # reading
     page_rows: int = _setting(2000, "Rows of a page", 1, 2000)
     page_rows_min: int = _setting(200, "Smallest page after halving", 1, 2000)
@@ -61,6 +73,13 @@ class Conf:
     page_deadline_ms: int = _setting(20_000, "A page that takes longer no longer renews its lease", 200, 600_000)
     database_leases: int = _setting(
         8, "Most steps that read the database at the same time, over all tasks and hosts", 1, 1000
+    )
+
+    guard_page_ms: int = _setting(
+        100, "The database is spared while pages take twice their usual time and longer than this", 1, 600_000
+    )
+    guard_leases: int = _setting(
+        2, "While it is spared, most steps that read it before one of `normal` or `slow` may join", 1, 1000
     )
 
     # the file
@@ -95,6 +114,9 @@ class Conf:
         choices=("folder", "s3"),
     )
     spool_dir: Path = _setting(Path("var/spool"), "Folder of unfinished work; shared by the processes of one host")
+    spool_wait_s: int = _setting(
+        900, "Tasks on a spool fail when none of its workers has come back for this long", 1, 86_400
+    )
     spool_sync: str = _setting("shard", "When segment bytes are forced to disk", choices=("page", "shard", "off"))
     spool_reserve_mb: int = _setting(256, "Free space that large exports leave for small ones", 0)
     storage: str = _setting(
@@ -168,6 +190,11 @@ class Conf:
     )
     database: str = _setting("orders", "Alias of the orders database in `DATABASES`")
 
+    def weight_of(self, owner: str) -> int:
+        """The owner's share of lane time, against 1 of every other."""
+        weights = dict(entry.rpartition("=")[::2] for entry in self.owner_weights)
+        return int(weights.get(owner, 1))
+
 
 def _check(spec: "Field[Any]", value: Any) -> None:
     name, meta = spec.name, spec.metadata
@@ -197,10 +224,21 @@ def _check_together(conf: Conf) -> None:
         raise SettingInvalid("renew_every_ms", "must be at most half of lease_ms")
     if conf.statement_timeout_ms >= conf.page_deadline_ms:
         raise SettingInvalid("statement_timeout_ms", "must be less than page_deadline_ms")
+    _check_queues(conf)
     _check_pauses(conf)
     _check_storage(conf)
     if not conf.kinds:
         raise SettingInvalid("kinds", "must name at least one kind")
+
+
+def _check_queues(conf: Conf) -> None:
+    for fast, normal in (("fast_rows", "normal_rows"), ("fast_s", "normal_s")):
+        if getattr(conf, fast) > getattr(conf, normal):
+            raise SettingInvalid(fast, f"must not exceed {normal}")
+    for entry in conf.owner_weights:
+        owner, _, weight = entry.rpartition("=")
+        if not owner or not weight.isascii() or not weight.isdigit() or not 1 <= int(weight) <= 1000:
+            raise SettingInvalid("owner_weights", "must be `owner=weight`, each weight from 1 to 1000")
 
 
 def _check_pauses(conf: Conf) -> None:

@@ -55,6 +55,14 @@ STEP_OF: Mapping[Phase | None, Step] = {
 """The class of a task's next step, by its phase."""
 
 
+class QueueName(StrEnum):
+    """How much a planned task has to read: who waits for little does not wait for those who want much."""
+
+    FAST = "fast"
+    NORMAL = "normal"
+    SLOW = "slow"
+
+
 class Format(StrEnum):
     CSV = "csv"
     XLSX = "xlsx"

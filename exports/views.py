@@ -6,7 +6,7 @@ No framework is imported here, as in `exports.contracts`.
 import datetime as dt
 from dataclasses import dataclass
 
-from exports.contracts import ExportRequest, Phase, Recount, State, Step, Warning
+from exports.contracts import ExportRequest, Phase, QueueName, Recount, State, Step, Warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Deletion:
 class TaskView:
     """A task as read in one round trip. Numbers are rows; times are UTC. foreign: its last claim was by another specification. drift: None until all shards are done.
 
+    queue, spool: None and "" before the plan. stranded: its spool had no worker when the sweep looked.
     run_ms: how long somebody has worked on this epoch. queued_before: queued tasks that came first; None unless queued.
     rows_per_second: over the last seconds in which there was progress. stalled_at: when a silence was noted; None while it moves.
     """
@@ -62,6 +63,9 @@ class TaskView:
     sha256: str
     object_key: str
     expires_at: dt.datetime | None
+    queue: QueueName | None
+    spool: str
+    stranded: bool
     traceparent: str
     foreign: bool
     run_ms: int

@@ -5,7 +5,19 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from exports.blocks import CELL, ROW, Block
-from exports.contracts import CellType, Column, Drift, ExportRequest, Preview, Recount, Shard, Snapshot, TimeForm
+from exports.contracts import (
+    CellType,
+    Column,
+    Drift,
+    ExportRequest,
+    Preview,
+    QueueName,
+    Recount,
+    Shard,
+    Snapshot,
+    TimeForm,
+)
+from exports.kinds.base import by_rows
 from exports.kinds.orders import OrdersKind
 
 WORDS = sorted(
@@ -40,6 +52,9 @@ class WordsKind:
         page = [word for word in WORDS if word.startswith(shard.id) and word > cursor][:limit]
         rows = [CELL.join([word.encode(), str(len(word)).encode()]) for word in page]
         return Block(ROW.join(rows), len(page), page[-1] if page else "")
+
+    def queue_class(self, rows: int) -> QueueName:
+        return by_rows(rows)
 
     def preview(self, request: ExportRequest, *, within_s: float) -> Preview:
         rows = {name: sum(word.startswith(name) for word in WORDS) for name in self.shard_ids(request)}

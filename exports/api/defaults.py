@@ -3,7 +3,7 @@
 from typing import Any
 
 from exports.callbacks import CallbackState
-from exports.contracts import State
+from exports.contracts import QueueName, State
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["exports.api.identity.Identity"],
@@ -31,6 +31,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
         "StateEnum": [state.value for state in State],
+        "QueueEnum": [queue.value for queue in QueueName],
         "CallbackStateEnum": [state.value for state in CallbackState],
     },
 }

@@ -46,6 +46,7 @@ def _body(found: Estimate, *, language: Language) -> dict[str, object]:
         "ok": "row_limit" not in found.issues,
         "rows": found.rows,
         "shards": [{"shardId": shard_id, "rows": rows} for shard_id, rows in found.preview.rows.items()],
+        "suggestedQueue": found.queue,
         "sheets": found.sheets,
         "bytes": {"low": found.size.low, "high": found.size.high},
         "seconds": {"low": found.seconds.low, "high": found.seconds.high},

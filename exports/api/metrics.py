@@ -32,6 +32,10 @@ class ExportCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         yield from _counted(service.read_counters())
         yield from _seen(service.read_signs())
+        yield _labelled(
+            GaugeMetricFamily(names.QUEUE_LENGTH, "Tasks that wait or are worked on", labels=["queue"]),
+            service.queue_lengths(),
+        )
         yield InfoMetricFamily(names.BUILD.removesuffix("_info"), "The web process that answers", _BUILD)
 
     def describe(self) -> Iterable[Metric]:
@@ -94,6 +98,10 @@ def _counted(counters: Counters) -> Iterator[Metric]:
     results = {str(result): count for result, count in counters.callbacks.items()}
     yield _labelled(CounterMetricFamily(names.CALLBACKS, "Attempts at callbacks", labels=["result"]), results)
     yield CounterMetricFamily(names.CALLBACK_REPLAYS, "Callbacks sent anew by hand", value=counters.callback_replays)
+    yield _labelled(
+        CounterMetricFamily(names.WORKER_RESTARTS, "Workers that left to be started again, or died", labels=["reason"]),
+        counters.restarts,
+    )
 
 
 def _seen(signs: Signs) -> Iterator[Metric]:
@@ -106,9 +114,17 @@ def _seen(signs: Signs) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         names.OLDEST, "How long the oldest queued task has waited", value=(signs.now_ms - since) / 1000
     )
-    groups = [group for group, _ in signs.workers.values() if group]
-    alive = {group: groups.count(group) for group in sorted(set(groups))}
-    yield _labelled(GaugeMetricFamily(names.WORKERS, "Worker processes that are alive", labels=["group"]), alive)
+    groups: dict[str, list[int]] = {}
+    for sign in signs.workers.values():
+        groups.setdefault(sign.group, []).append(sign.rss_mb * 2**20)
+    yield _labelled(
+        GaugeMetricFamily(names.WORKERS, "Worker processes that are alive", labels=["group"]),
+        {group: len(sizes) for group, sizes in sorted(groups.items())},
+    )
+    yield _labelled(
+        GaugeMetricFamily(names.WORKER_RSS, "Memory of the largest worker of a group", labels=["group"]),
+        {group: max(sizes) for group, sizes in sorted(groups.items())},
+    )
     if signs.spool is not None:
         used, free = signs.spool
         yield GaugeMetricFamily(names.SPOOL, "Size of the spool's files", value=used)

@@ -85,6 +85,7 @@ def _outlook(view: TaskView) -> dict[str, object]:
         "progress": found.percent,
         "rowsPerSecond": found.rows_per_second,
         "etaSeconds": found.eta_s,
+        "queue": view.queue,
         "queuePosition": found.queue_position,
         "stalled": stalled,
         "pollAfterMs": found.poll_after_ms,

@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from exports.api import problems
 from exports.callbacks import CallbackEvent, CallbackResult, CallbackState
-from exports.contracts import Drift, Format, Phase, State
+from exports.contracts import Drift, Format, Phase, QueueName, State
 from exports.messages import CAUSES, ISSUES, PROBLEMS
 
 AnyField = serializers.Field[Any, Any, Any, Any]
@@ -47,6 +47,7 @@ _SUBMIT: dict[str, AnyField] = {
     "format": serializers.ChoiceField(choices=[format_.value for format_ in Format]),
 }
 SubmitRequest = _shape("SubmitRequest", **_SUBMIT)
+_QUEUES = [queue.value for queue in QueueName]
 DryRunRequest = _shape("DryRunRequest", **{name: field for name, field in _SUBMIT.items() if name != "requestId"})
 Submitted = _shape("Submitted", taskId=_text(), state=_state(), progressUrl=_text())
 RerunRequest = _shape(
@@ -97,6 +98,9 @@ _TASK: dict[str, AnyField] = {
     "progress": _number(min_value=0, max_value=100, help_text="Percent; 100 only when succeeded."),
     "rowsPerSecond": _number(allow_null=True, help_text="Over the last seconds in which there was progress."),
     "etaSeconds": _number(allow_null=True, help_text="Until the file is there; null where nobody can tell."),
+    "queue": serializers.ChoiceField(
+        choices=_QUEUES, allow_null=True, help_text="How much there is to read; null until planned."
+    ),
     "queuePosition": _number(allow_null=True, help_text="From 1, of all that are queued; null unless queued."),
     "stalled": serializers.BooleanField(
         help_text="Running without progress for `stalled_after_s`; it goes on by itself."
@@ -124,6 +128,7 @@ DryRun = _shape(
     ok=serializers.BooleanField(help_text="False: the export would fail."),
     rows=_number(help_text="Of the moment; guessed where a shard was not counted in time."),
     shards=ShardRows(many=True, help_text="One a day."),
+    suggestedQueue=serializers.ChoiceField(choices=_QUEUES, help_text="Where the export would wait for its turn."),
     sheets=_number(allow_null=True, help_text="Null for a format without sheets."),
     bytes=Span(),
     seconds=Span(),

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from exports.blocks import Block
-from exports.contracts import Column, ExportRequest, Preview, Recount, Shard, Snapshot, TimeForm
+from exports.conf import conf
+from exports.contracts import Column, ExportRequest, Preview, QueueName, Recount, Shard, Snapshot, TimeForm
 
 
 class Kind(Protocol):
@@ -22,6 +23,9 @@ class Kind(Protocol):
 
     def shard_ids(self, request: ExportRequest) -> list[str]:
         """The ids of all shards, in file order; known without the database. Ids sort in that order."""
+
+    def queue_class(self, rows: int) -> QueueName:
+        """In which queue an export of so many rows waits; no statement. `by_rows` goes by the settings."""
 
     def preview(self, request: ExportRequest, *, within_s: float) -> Preview:
         """How many rows each shard has now, as far as can be counted in time; a few short statements."""
@@ -51,3 +55,10 @@ class Kind(Protocol):
 
     def release(self, task_id: str) -> None:
         """The task was cancelled: free what the kind holds for it."""
+
+
+def by_rows(rows: int) -> QueueName:
+    """The queue for rows that cost what is usual."""
+    if rows <= conf().fast_rows:
+        return QueueName.FAST
+    return QueueName.NORMAL if rows <= conf().normal_rows else QueueName.SLOW

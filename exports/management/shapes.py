@@ -17,6 +17,7 @@ def task_data(view: TaskView) -> dict[str, Any]:
         "format": view.request.format,
         "state": view.state,
         "phase": view.phase,
+        "queue": view.queue,
         "epoch": view.epoch,
         "processed": view.processed,
         "total": view.total,

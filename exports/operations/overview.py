@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from exports.conf import conf
-from exports.contracts import State, Step
+from exports.contracts import State
 from exports.pipeline import hints
 from exports.state.replies import moment
 from exports.state.store import store
@@ -19,9 +19,9 @@ _LOOKED_AT = 200
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """One class of work. tasks: that have a step of it. hints: that no worker has taken; None when nobody can tell."""
+    """One kind of work. tasks: that have a step of it. hints: that no worker has taken; None when nobody can tell."""
 
-    step: Step
+    name: str
     tasks: int
     hints: int | None
 
@@ -64,7 +64,8 @@ class Overview:
 def overview() -> Overview:
     """Everything at a glance. Its cost grows with the tasks that run, not with all. Raises: StateUnavailable."""
     signs = store().signs()
-    waiting = hints.all_waiting()
+    lengths = store().queue_lengths()
+    waiting = hints.all_waiting({sign.spool for sign in signs.workers.values()})
     running = [place.task_id for place in store().find(State.RUNNING, Match(), limit=_LOOKED_AT)]
     failed = [place.task_id for place in store().find(State.FAILED, Match(), limit=_SHOWN)]
     views = store().read_all([*running[:_SHOWN], *failed])
@@ -74,7 +75,7 @@ def overview() -> Overview:
         states=dict(signs.states),
         stalled=len(store().find(State.RUNNING, Match(quiet_ms=stalled_ms()), limit=_LOOKED_AT)),
         rows_per_second=_rows_per_second(signs),
-        queues=[Queue(step, signs.runnable[step], waiting[step] if waiting else None) for step in Step],
+        queues=[Queue(name, tasks, waiting[name] if waiting else None) for name, tasks in lengths.items()],
         oldest_queued=None if oldest is None else dt.timedelta(milliseconds=signs.now_ms - oldest),
         workers=_workers(signs, running),
         minutes=_minutes(signs),
@@ -99,8 +100,8 @@ def _workers(signs: Signs, running: Sequence[str]) -> list[WorkerView]:
         for lease in leases:
             doing.setdefault(lease.worker, []).append((task_id, lease.step))
     alive = [
-        WorkerView(name, group, busy, tuple(sorted(doing.get(name, []))))
-        for name, (group, busy) in signs.workers.items()
+        WorkerView(name, sign.group, sign.busy, tuple(sorted(doing.get(name, []))))
+        for name, sign in signs.workers.items()
     ]
     return sorted(alive, key=lambda worker: (worker.group, worker.name))
 

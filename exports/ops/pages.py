@@ -20,7 +20,7 @@ from exports.ops import audit, rows
 from exports.ops.forms import FilterForm
 from exports.ops.language import language_in_use
 from exports.ops.page import Page, say
-from exports.ops.texts import STATES, STEPS
+from exports.ops.texts import QUEUES, STATES
 from exports.views import TaskView
 
 _PAGE = 50
@@ -47,7 +47,7 @@ def overview_page(_request: HttpRequest, _principal: Principal) -> Page:
         "counts": [{"mark": str(mark), "name": name, "count": count} for mark, name, count in counts],
         "rows_per_second": seen.rows_per_second,
         "oldest": _span(seen.oldest_queued) if seen.oldest_queued is not None else "",
-        "queues": [(STEPS[queue.step].say(language), queue.tasks, queue.hints) for queue in seen.queues],
+        "queues": [(QUEUES[queue.name].say(language), queue.tasks, queue.hints) for queue in seen.queues],
         "workers": seen.workers,
         "chart": rows.chart(seen.minutes),
         "running": [rows.task_row(view) for view in seen.running],
@@ -143,6 +143,7 @@ def _facts(view: TaskView) -> list[tuple[str, str]]:
         "started": rows.moment(view.started_at),
         "finished": rows.moment(view.finished_at),
         "kept_until": rows.moment(view.expires_at),
+        "queue": QUEUES[view.queue].say(language_in_use()) if view.queue else "",
         "as_of": rows.moment(view.as_of),
         "run": str(view.epoch),
         "request_id": view.request.request_id,

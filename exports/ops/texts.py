@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from exports.contracts import Phase, State, Step
+from exports.contracts import Phase, QueueName, State, Step
 from exports.messages import PHASES, PLANNING, Language, Text
 
 WORDS: Mapping[str, Text] = {
@@ -14,7 +14,7 @@ WORDS: Mapping[str, Text] = {
     "stalled": Text("停滞", "stalled"),
     "rows_per_second": Text("行/秒", "rows/s"),
     "queues": Text("队列", "Queues"),
-    "step": Text("步骤", "Step"),
+    "queue": Text("队列", "Queue"),
     "tasks_waiting": Text("任务", "Tasks"),
     "hints_waiting": Text("未取消息", "Hints waiting"),
     "unknown": Text("未知", "unknown"),
@@ -187,6 +187,13 @@ STEPS: Mapping[Step, Text] = {
     Step.RENDER: PHASES[Phase.RENDER],
     Step.UPLOAD: PHASES[Phase.UPLOAD],
 }
+QUEUES: Mapping[str, Text] = {
+    "plan": PLANNING,
+    QueueName.FAST: Text("快", "fast"),
+    QueueName.NORMAL: Text("普通", "normal"),
+    QueueName.SLOW: Text("慢", "slow"),
+    "finish": Text("合成与上传", "finish"),
+}
 EVENTS: Mapping[str, Text] = {
     **{state.value: text for state, text in STATES.items()},
     "planned": Text("已计划", "planned"),
@@ -198,6 +205,7 @@ EVENTS: Mapping[str, Text] = {
     "rerun": Text("重跑", "rerun"),
     "cancel": Text("请求取消", "cancel"),
     "stalled": Text("停滞", "stalled"),
+    "moved": Text("换到较慢队列", "moved to a slower queue"),
 }
 """Names in a task's history; others are shown as they are."""
 
@@ -223,8 +231,8 @@ REMEDIES: Mapping[str, Text] = {
         "Make room in the spool, or cancel failed tasks that nobody wants, then rerun what is missing.",
     ),
     "spool_lost": Text(
-        "检查磁盘或存储桶，确认所有进程共用同一暂存区且无人清理它，然后重跑缺失部分。",
-        "Check the disk or bucket, and that all workers share one spool that nobody cleans, then rerun what is missing.",
+        "检查磁盘或存储桶、暂存区是否被清理、其主机上的进程是否在运行；恢复后重跑缺失部分，无法恢复则从头重跑。",
+        "Check the disk or bucket, that nobody cleans the spool, and that workers run on its host; then rerun what is missing, or from scratch if it is gone.",
     ),
     "store_unavailable": Text(
         "检查文件存储的空间和权限，然后重跑缺失部分：只会再次上传。",

@@ -120,12 +120,12 @@ def _redis() -> Iterator[Finding]:
 
 
 def _broker() -> Iterator[Finding]:
-    waiting = sum(map(hints.waiting, hints.STEP_IN.values()))
+    waiting = sum(hints.count_waiting({sign.spool for sign in store().workers().values()}).values())
     yield Finding(Level.OK, "broker", f"answers; {waiting} hints wait")
 
 
 def _workers() -> Iterator[Finding]:
-    groups = sorted(group for group, _ in store().workers().values() if group)
+    groups = sorted(sign.group for sign in store().workers().values() if sign.group)
     counts = ", ".join(f"{group} {groups.count(group)}" for group in dict.fromkeys(groups))
     if counts:
         yield Finding(Level.OK, "workers", counts)
@@ -140,7 +140,7 @@ def _callbacks() -> Iterator[Finding]:
         return
     told = f"{count} endpoint{'s' * (count > 1)}"
     failed = len(store().failed_callbacks(store().now_ms() - _DAY_MS))
-    if not any(group == "notify" for group, _ in store().workers().values()):
+    if not any(sign.group == "notify" for sign in store().workers().values()):
         yield Finding(Level.WARN, "callbacks", f"{told}, but no worker of the group notify")
     elif failed:
         what = "callback has" if failed == 1 else "callbacks have"
@@ -160,13 +160,14 @@ def _spool() -> Iterator[Finding]:
 
 
 def _spool_shared() -> Iterator[Finding]:
-    """Each worker that is alive holds a lock in its spool."""
-    names = [name for name, (group, _) in store().workers().items() if group]
-    elsewhere = sorted({host_of(name) for name in names if not storage.spool().knows(name)})
+    """Each worker tells with its sign of life which spool it works on."""
+    here = storage.spool().id
+    signs = {name: sign for name, sign in store().workers().items() if sign.group}
+    elsewhere = sorted({host_of(name) for name, sign in signs.items() if sign.spool != here})
     if elsewhere:
-        told = f"workers on {', '.join(elsewhere)} have another spool: what they read is missing when files are made"
-        yield Finding(Level.FAIL, "spool shared", told)
-    elif names:
+        told = f"workers on {', '.join(elsewhere)} have another spool: they help only with the tasks planned on it"
+        yield Finding(Level.WARN, "spool shared", told)
+    elif signs:
         yield Finding(Level.OK, "spool shared", "all workers that are alive have this one")
 
 

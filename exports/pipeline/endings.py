@@ -42,7 +42,7 @@ def settle(task_id: str, request: ExportRequest, word: str, *, code: str = "") -
     with suppress(StateUnavailable):
         if store().next_tasks(Step.PLAN, 1):
             # The place of this task may be what one in the queue has waited for.
-            hints.send(Step.PLAN)
+            hints.send(hints.PLAN)
     try:
         if word == State.CANCELLED:
             kinds.get(request.kind).release(task_id)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from exports import formats, kinds
 from exports.conf import conf
-from exports.contracts import ExportRequest, Format, Preview
+from exports.contracts import ExportRequest, Format, Preview, QueueName
 from exports.kinds.base import Kind
 from exports.pipeline.specification import specify
 from exports.state.store import Counters, store
@@ -37,6 +37,7 @@ class Estimate:
 
     preview: Preview
     rows: int
+    queue: QueueName
     size: Span
     seconds: Span
     sheets: int | None
@@ -51,6 +52,7 @@ def estimate(request: ExportRequest) -> Estimate:
     return Estimate(
         preview=preview,
         rows=rows,
+        queue=kind.queue_class(rows),
         size=Span.around(rows * _row_bytes(kind, preview, request), factor=1.5),
         seconds=Span.around(1 + rows / _speed(store().counters()), factor=2),
         sheets=max(1, math.ceil(rows / (conf().sheet_rows - 1))) if request.format is Format.XLSX else None,

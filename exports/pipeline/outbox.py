@@ -23,7 +23,7 @@ _events = logs.events(__name__)
 def wake() -> None:
     """Wake a worker if a callback is due."""
     if store().count_due_callbacks([endpoint.id for endpoint in endpoints()]):
-        hints.wake(hints.NOTIFY)
+        hints.wake(hints.CALLBACKS)
 
 
 def keep_end(task_id: str) -> None:
@@ -55,7 +55,7 @@ def event(view: TaskView, happened: CallbackEvent) -> None:
         if word in ("kept", "disabled"):
             with logs.bound(taskId=view.task_id, traceId=view.trace_id):
                 _events.info("callback.kept", callbackId=key.message_id(view.task_id), answer=word)
-    hints.wake(hints.NOTIFY)
+    hints.wake(hints.CALLBACKS)
 
 
 def replay(view: TaskView, key: CallbackKey, *, attempts: int, multiplier: float) -> None:
@@ -63,7 +63,7 @@ def replay(view: TaskView, key: CallbackKey, *, attempts: int, multiplier: float
     store().replay_callback(view.task_id, key, limit=attempts, multiplier=multiplier)
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
         _events.info("callback.replayed", callbackId=key.message_id(view.task_id), attempts=attempts)
-    hints.wake(hints.NOTIFY)
+    hints.wake(hints.CALLBACKS)
 
 
 def ping(endpoint_id: str, *, at: dt.datetime) -> Outcome:

@@ -11,7 +11,7 @@ import dramatiq
 
 from exports import formats, kinds, storage
 from exports.conf import conf
-from exports.contracts import Shard, Snapshot, Step
+from exports.contracts import QueueName, Shard, Snapshot, Step
 from exports.errors import StepBroken, StepFailed
 from exports.pipeline import constants, hints, render, shard, steps
 from exports.pipeline.specification import specify
@@ -40,9 +40,10 @@ def plan_task(held: Holding) -> GoOn | None:
     if rows > conf().max_rows:
         raise TooManyRows
     storage.spool().create(claim.ref.id)
-    held.hear(_write(held, snapshot, shards))
-    _events.info("task.planned", shards=len(shards), rows=rows)
-    return _next(held, shards, rows)
+    queue = kinds.get(claim.request.kind).queue_class(rows)
+    held.hear(_write(held, snapshot, shards, queue))
+    _events.info("task.planned", shards=len(shards), rows=rows, queue=str(queue))
+    return _next(held, shards, rows, queue)
 
 
 def _refuse_odd_names(shard_ids: list[str]) -> None:
@@ -71,7 +72,7 @@ def _shard(held: Holding, known: dict[str, str], snapshot: Snapshot, shard_id: s
     return found
 
 
-def _write(held: Holding, snapshot: Snapshot, shards: list[Shard]) -> str:
+def _write(held: Holding, snapshot: Snapshot, shards: list[Shard], queue: QueueName) -> str:
     request = held.claim.request
     stem = kinds.get(request.kind).file_stem(request)
     return store().write_plan(
@@ -80,16 +81,19 @@ def _write(held: Holding, snapshot: Snapshot, shards: list[Shard]) -> str:
         digest=specify(request).digest(),
         as_of=snapshot.as_of.astimezone(dt.UTC).isoformat(),
         file_name=f"{stem}.{formats.get(request.format).extension}",
+        queue=queue,
+        spool=storage.spool().id,
     )
 
 
-def _next(held: Holding, shards: list[Shard], rows: int) -> GoOn | None:
+def _next(held: Holding, shards: list[Shard], rows: int, queue: QueueName) -> GoOn | None:
     ref = held.claim.ref
     if not shards:
         return GoOn(ref, Step.RENDER, render.render_task)
     if rows <= shard.SMALL_PAGES * conf().page_rows:
         return GoOn(ref, Step.SHARD, shard.fetch_shard)
-    hints.send(Step.SHARD, count=min(len(shards), conf().leases_per_task))
+    work = hints.work(Step.SHARD, queue=queue, spool=storage.spool().id)
+    hints.send(work, count=min(len(shards), conf().leases_per_task))
     return None
 
 

@@ -14,7 +14,7 @@ REMEDIES: Mapping[str, str] = {
     "workers": "Start them: systemctl start 'order-exports-worker@*', or python -m config.worker lanes.",
     "callbacks": "Start a worker of the group notify; export_callbacks list TASK shows the receiver's answers.",
     "spool": "Make spool_dir a folder that the service's user may write, with room for the running exports.",
-    "spool shared": "Let all workers have the same EXPORTS_SPOOL_DIR on one host or one shared file system.",
+    "spool shared": "On one host: give all workers the same EXPORTS_SPOOL_DIR. On several: EXPORTS_SPOOL=s3, or all groups on each host.",
     "store": "Make store_dir a folder that the service's user may write; with S3 see bucket, endpoint, keys and the "
     "rights in docs/operations.md#object-store.",
     "identity": "See that EXPORTS_REDIS_URL, spool and store (S3: bucket and prefix) are those of this installation: "

@@ -44,12 +44,17 @@ class Reader:
         self._page_rows = claim.record.page_rows
         self.shard: Shard = constants.load_shard(claim.name, claim.constants)
         self.cursor = claim.record.cursor
+        self.read_ms = 0.0
+        """What the last page took, if it was a full one: a short one tells nothing of the database."""
 
     def next_page(self) -> tuple[Block, Page | None]:
         """The page behind the cursor; no page at the end of the shard."""
         while True:
             try:
+                began = time.monotonic()
                 block = self._kind.read(self.shard, self.cursor, self._page_rows, self._form, self._masked)
+                full = block.rows == conf().page_rows
+                self.read_ms = (time.monotonic() - began) * 1000 if full else 0.0
                 return block, self._encoder.page(block) if block.rows else None
             except (PageTooLarge, MemoryError):
                 self._halve()
@@ -108,6 +113,7 @@ def _fetch_pages(held: Holding, reader: Reader, writer: SegmentWriter) -> int:
                 cursor=block.last_key,
                 rows=page.rows,
                 segment=segment,
+                read_ms=reader.read_ms,
                 took_ms=round((time.monotonic() - begun_at) * 1000),
             )
         if word != "lost":
@@ -155,8 +161,8 @@ def _recount(held: Holding, kind: Kind, shard: Shard, *, rows: int) -> Recount:
 
 def _open_render(held: Holding) -> GoOn | None:
     """The last shard is done: render here, unless a finish process waits for exactly that."""
-    if workers.current().group == "lanes" and workers.idle("finish"):
-        hints.send(Step.RENDER)
+    if workers.current().group != "fast" and workers.idle("finish"):
+        hints.send(hints.work(Step.RENDER, queue=held.claim.queue, spool=storage.spool().id))
         return None
     return GoOn(held.claim.ref, Step.RENDER, render.render_task)
 

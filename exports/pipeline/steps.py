@@ -4,6 +4,7 @@ A stage gives `run_slice` a function that performs one claimed step. Whatever th
 transition here, the only place with a broad `except`.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,7 @@ from exports.errors import (
 from exports.pipeline import endings, hints, workers
 from exports.pipeline.specification import specify
 from exports.state.keys import TaskRef, ref_of
+from exports.state.reader import EQUAL
 from exports.state.replies import Claim, NoClaim
 from exports.state.store import store
 from exports.telemetry import logs, spans
@@ -38,6 +40,8 @@ _PROPOSALS = 200
 _PATIENCE = {Step.PLAN: 1, Step.SHARD: 1, Step.RENDER: 10, Step.UPLOAD: 10}
 """Page deadlines without progress after which a step no longer renews its lease: forcing a large file to disk is one call."""
 _NAP_S = 0.5
+_TURN_S = {Step.PLAN: 0.5}
+"""How long one task is planned before others take their turn: what was counted is kept, so little is lost by it."""
 
 
 class SliceOver(ExportError):
@@ -132,13 +136,13 @@ Perform = Callable[[Holding], GoOn | None]
 
 def run_slice(step: Step, perform: Perform) -> None:
     """Claim and perform steps of a class, task by task, until none is left or the time slice is over."""
-    deadline = time.monotonic() + conf().slice_ms / 1000
+    deadline = time.monotonic() + workers.current().slice_s()
     workers.current().tell(busy=True)
     try:
         while claim := _wait_for_claim(step, deadline):
-            attempt(claim, perform, deadline=deadline)
+            attempt(claim, perform, deadline=min(deadline, time.monotonic() + _TURN_S.get(step, math.inf)))
             if time.monotonic() >= deadline or workers.stopping.is_set():
-                hints.send(step)
+                hints.send(hints.work(step, queue=claim.queue, spool=storage.spool().id))
                 return
     except StateUnavailable as error:
         _events.warning("state.unavailable", step=str(step), error=error)
@@ -149,16 +153,17 @@ def run_slice(step: Step, perform: Perform) -> None:
 def run_task(ref: TaskRef, step: Step, perform: Perform) -> None:
     """Claim and perform the steps of one class of one task: what this process has just made possible."""
     request = store().request(ref.id)
-    deadline = time.monotonic() + conf().slice_ms / 1000
+    deadline = time.monotonic() + workers.current().slice_s()
     while request and isinstance(claim := claim_step(ref, request, step), Claim):
         attempt(claim, perform, deadline=deadline)
         if time.monotonic() >= deadline or workers.stopping.is_set():
-            hints.send(step)
+            hints.send(hints.work(step, queue=claim.queue, spool=storage.spool().id))
             return
 
 
 def claim_step(ref: TaskRef, request: ExportRequest, step: Step) -> Claim | NoClaim:
-    return store().claim(ref, step, worker=workers.current().name, digest=specify(request).digest())
+    worker, spool = workers.current().name, storage.spool().id
+    return store().claim(ref, step, worker=worker, digest=specify(request).digest(), spool=spool)
 
 
 def _wait_for_claim(step: Step, deadline: float) -> Claim | None:
@@ -175,8 +180,10 @@ def _wait_for_claim(step: Step, deadline: float) -> Claim | None:
 def _claim_any(step: Step) -> Claim | NoClaim:
     """A claim on the first proposed task that has one to give, else the shortest wait."""
     shortest = NoClaim("done")
-    for task_id in store().next_tasks(step, _PROPOSALS):
-        found = _claim_of(task_id, step)
+    ranks = workers.current().ranks if step is Step.SHARD else EQUAL
+    spool = storage.spool().id
+    for proposal in store().next_tasks(step, _PROPOSALS, ranks=ranks, spool=spool):
+        found = _claim_of(proposal.task_id, step)
         if isinstance(found, Claim):
             return found
         if found.reason == "wait" and (shortest.reason != "wait" or found.wait_ms < shortest.wait_ms):

@@ -6,13 +6,14 @@ that dies half way is simply followed by the next.
 """
 
 import datetime as dt
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from exports import storage
 from exports.callbacks import CallbackEvent
 from exports.conf import conf
-from exports.contracts import STEP_OF, State, Step
+from exports.contracts import QueueName, State, Step
 from exports.errors import SettingInvalid, StepFailed, StoreUnavailable
 from exports.pipeline import endings, hints, identity, manifest, outbox, workers
 from exports.state.keys import TaskRef, ref_of
@@ -67,7 +68,8 @@ def recover(find_tasks: Callable[[], Sequence[str]]) -> None:
                 if view is not None:
                     proven, counted = lease.worker in dead, _lost_alone(lease.worker, beats, dead)
                     _recover(view, lease, proven=proven, counted=counted)
-    store().forget_workers(*dead)
+    for worker in dead:
+        store().forget_worker(worker, reason="died")
     storage.spool().bury(dead)
 
 
@@ -100,18 +102,35 @@ def _recover(view: TaskView, lease: Lease, *, proven: bool, counted: bool) -> No
 
 
 def end_stuck() -> None:
-    """Tasks whose cancel is old, that every worker has found foreign, or that have run for too long; mark the stalled."""
+    """Tasks whose cancel is old, that nobody can go on with, or that have run for too long; mark and move the slow."""
+    spools = {sign.spool for sign in store().workers().values()}
     for task_id in (*store().in_state(State.QUEUED), *store().in_state(State.RUNNING)):
         with _tolerated("ending.failed"):
             view = store().read(task_id)
-            if view is not None and view.cancel_requested_at is not None:
-                complete_cancel(view)
-            elif view is not None and view.foreign:
-                _settle_failure(view, store().fail_foreign(_ref(view)), code="specification_changed")
-            elif view is not None and view.run_ms >= conf().max_runtime_s * 1000:
-                _settle_failure(view, store().fail_overdue(_ref(view)), code="max_runtime")
-            elif view is not None and is_stalled(view):
-                mark_stalled(view)
+            if view is not None:
+                _look_at(view)
+            if view is not None and view.spool and (view.stranded or view.spool not in spools):
+                word = store().fail_stranded(_ref(view), alive=view.spool in spools)
+                _settle_failure(view, word, code="spool_lost")
+
+
+def _look_at(view: TaskView) -> None:
+    if view.cancel_requested_at is not None:
+        complete_cancel(view)
+    elif view.foreign:
+        _settle_failure(view, store().fail_foreign(_ref(view)), code="specification_changed")
+    elif view.run_ms >= conf().max_runtime_s * 1000:
+        _settle_failure(view, store().fail_overdue(_ref(view)), code="max_runtime")
+    elif is_stalled(view):
+        mark_stalled(view)
+    elif view.run_ms >= _turn_ms(view):
+        store().move(_ref(view))
+
+
+def _turn_ms(view: TaskView) -> float:
+    """How long a task may be worked on in its queue."""
+    limits = {QueueName.FAST: conf().fast_s, QueueName.NORMAL: conf().normal_s}
+    return limits[view.queue] * 1000 if view.queue in limits else math.inf
 
 
 def is_stalled(view: TaskView) -> bool:
@@ -135,7 +154,7 @@ def mark_stalled(view: TaskView) -> None:
         if store().mark_stalled(_ref(view)) != "stalled":
             return
         _events.warning("task.stalled", phase=view.phase, processed=view.processed)
-        hints.send(STEP_OF[view.phase], traceparent=view.traceparent)
+        hints.send(hints.work_of(view), traceparent=view.traceparent)
 
 
 def _ref(view: TaskView) -> TaskRef:
@@ -171,8 +190,11 @@ def top_up_hints() -> None:
     """Send hints for what could be claimed and has none."""
     now_ms = store().now_ms()
     for step in Step:
-        if tasks := store().next_tasks(step, _PROPOSALS):
-            hints.top_up(step, due=store().due_steps(step, tasks, now_ms))
+        tasks: dict[hints.Work, list[str]] = {}
+        for found in store().next_tasks(step, _PROPOSALS):
+            tasks.setdefault(hints.work(step, queue=found.queue, spool=found.spool), []).append(found.task_id)
+        for work, task_ids in tasks.items():
+            hints.top_up(work, due=store().due_steps(step, task_ids, now_ms))
 
 
 def measure_spool() -> None:
@@ -188,6 +210,15 @@ def clean_up() -> None:
     for task_id, owner in store().due_cleanups(now_ms):
         if not _try_clean_up(task_id, owner, now_ms):
             break
+    with _tolerated("cleanup.failed"):
+        _free_here()
+
+
+def _free_here() -> None:
+    """Free what ended tasks hold on this spool: a process of another host may have ended them."""
+    for task_id, state in store().states(storage.spool().task_ids()).items():
+        if state in (State.SUCCEEDED, State.CANCELLED):
+            storage.spool().remove(task_id)
 
 
 def _try_clean_up(task_id: str, owner: str, now_ms: int) -> bool:

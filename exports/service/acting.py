@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from exports import storage
 from exports.conf import conf
-from exports.contracts import STEP_OF, Principal, State
+from exports.contracts import Principal, State
 from exports.errors import FieldInvalid, StateConflict, TaskGone
 from exports.messages import NOT_A_REASON
 from exports.pipeline import endings, hints, outbox
@@ -81,7 +81,7 @@ def rerun(
     with logs.bound(taskId=task_id, traceId=view.trace_id):
         _events.info("task.rerun", by=principal.owner, reason=reason or None, scratch=from_scratch)
     queued = read_task(task_id, principal=principal)
-    hints.send(STEP_OF[queued.phase], traceparent=view.traceparent)
+    hints.send(hints.work_of(queued), traceparent=view.traceparent)
     return queued
 
 

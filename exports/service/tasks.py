@@ -11,7 +11,7 @@ from ulid import ULID
 from exports import kinds
 from exports.callbacks import Callback
 from exports.conf import conf
-from exports.contracts import TASK_PREFIX, ExportRequest, Principal, Right, State, Step
+from exports.contracts import TASK_PREFIX, ExportRequest, Principal, Right, State
 from exports.errors import (
     FieldInvalid,
     LimitReached,
@@ -83,7 +83,7 @@ def submit(request: ExportRequest, *, traceparent: str | None) -> Submitted:
     if known is None:
         with logs.bound(taskId=ref.id, traceId=trace.trace_id(traceparent)):
             _events.info("task.submitted", kind=request.kind, format=str(request.format), days=_days(request))
-        hints.send(Step.PLAN, traceparent=traceparent)
+        hints.send(hints.PLAN, traceparent=traceparent)
         return Submitted(ref.id, State.QUEUED, created=True, trace_id=trace.trace_id(traceparent))
     if isinstance(known, LimitHit):
         raise _limit_reached(known)

@@ -33,7 +33,7 @@ def sweep_once() -> None:
     """One full pass of the sweep, as a worker does at its start. Raises: StateUnavailable."""
     sweep.sweep(boot=True)
     # A command is no worker: hints are counted by those that stay.
-    store().forget_workers(workers.current().name)
+    store().forget_worker(workers.current().name)
 
 
 def purge(*, dry_run: bool = False) -> Purged:
@@ -55,6 +55,11 @@ def forget(task_id: str, *, principal: Principal) -> None:
 def live_workers() -> int:
     """How many workers gave a sign of life lately. Raises: StateUnavailable."""
     return len(store().workers())
+
+
+def queue_lengths() -> dict[str, int]:
+    """Tasks that wait or are worked on, by the kind of their next step. Raises: StateUnavailable."""
+    return store().queue_lengths()
 
 
 def diagnose() -> list[Finding]:

@@ -75,6 +75,8 @@ class Connection:
     def _bound(self, script: scripts.Script, ref: TaskRef, values: Mapping[str, object]) -> tuple[list[str], list[str]]:
         common: dict[str, object] = {
             "id": ref.id,
+            "owner": ref.owner,
+            "weight": self._conf.weight_of(ref.owner),
             "lease_ms": self._conf.lease_ms,
             "keep_ms": self._conf.state_days * _DAY_MS,
             "cleanup_member": ref.cleanup_member,

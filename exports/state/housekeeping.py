@@ -8,8 +8,8 @@ import redis
 from exports.contracts import State, Step
 from exports.state import keys, replies
 from exports.state.connection import Connection, connect_to_ask, translated
-from exports.state.keys import TaskRef
-from exports.state.replies import Lease
+from exports.state.keys import NO_TASK, TaskRef
+from exports.state.replies import RESTARTS, Lease, WorkerSign
 
 _SPOOL_MS = 120_000
 """Life of what was measured of the spool: it is measured every minute, by one worker."""
@@ -120,23 +120,23 @@ class Housekeeping(Connection):
 
     # --- workers ---------------------------------------------------------------------------
 
-    def beat(self, worker: str, group: str, *, busy: bool) -> None:
-        """Tell that a worker is alive and whether it has work."""
+    def beat(self, worker: str, sign: WorkerSign) -> None:
+        """Tell that a worker is alive, and what it does."""
         with translated():
-            self._redis.hset(keys.WORKERS, worker, f"{self.now_ms()}|{group}|{int(busy)}")
+            self._redis.hset(keys.WORKERS, worker, replies.worker_text(sign, self.now_ms()))
 
-    def forget_workers(self, *workers: str) -> None:
-        if workers:
-            with translated():
-                self._redis.hdel(keys.WORKERS, *workers)
+    def forget_worker(self, worker: str, *, reason: str = "") -> None:
+        """A worker has ended. reason: of `RESTARTS`, where another one takes its place."""
+        self._run("forget_worker", NO_TASK, worker=worker, reason=reason if reason in RESTARTS else "")
 
-    def workers(self) -> dict[str, tuple[str, bool]]:
-        """Worker → (group, busy), those that gave a sign of life lately; forgets the others."""
+    def workers(self) -> dict[str, WorkerSign]:
+        """Those that gave a sign of life lately; forgets the others."""
         now = self.now_ms()
         with translated():
             found = cast(dict[str, str], self._redis.hgetall(keys.WORKERS))
         alive = replies.alive_workers(found, now)
-        self.forget_workers(*found.keys() - alive.keys())
+        for worker in found.keys() - alive.keys():
+            self.forget_worker(worker, reason="died")
         return alive
 
     # --- the server itself -----------------------------------------------------------------

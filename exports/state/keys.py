@@ -21,7 +21,7 @@ _OF_TASK = (
     "callbacks",
     "attempts",
 )
-_SHARED = ("leases", "metrics", "history", "cleanup", "notify", "callbacks_failed")
+_SHARED = ("leases", "shares", "latency", "workers", "metrics", "history", "cleanup", "notify", "callbacks_failed")
 
 
 def request_digest(owner: str, request_id: str) -> str:
@@ -45,6 +45,10 @@ class TaskRef:
     def cleanup_member(self) -> str:
         """Names the task in `export:cleanup`, enough to clean up when its hash is gone."""
         return f"{self.id}|{owner_digest(self.owner)}"
+
+
+NO_TASK = TaskRef("", "", "")
+"""For scripts that are about no task, or about many."""
 
 
 def ref_of(task_id: str, request: ExportRequest) -> TaskRef:

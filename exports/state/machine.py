@@ -31,8 +31,11 @@ TRANSITIONS: Mapping[str, Mapping[State, frozenset[State]]] = {
     "publish_task": {State.RUNNING: frozenset({State.SUCCEEDED, State.CANCELLED})},
     "complete_cancel": {State.RUNNING: frozenset({State.RUNNING, State.CANCELLED})},
     "mark_stalled": {State.RUNNING: _RUN},
+    "move_task": {State.RUNNING: _RUN},
     # no worker can go on with it
     "fail_foreign": {State.QUEUED: frozenset({State.QUEUED, State.FAILED}), State.RUNNING: _ENDING},
+    # its spool has no workers
+    "fail_stranded": {State.QUEUED: frozenset({State.QUEUED, State.FAILED}), State.RUNNING: _ENDING},
     # it has run for too long
     "fail_overdue": {State.RUNNING: _ENDING},
     # asked for by a person

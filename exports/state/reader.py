@@ -1,16 +1,33 @@
 """Reads of the state: a task as people see it, lists, counters."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from exports.callbacks import CallbackResult
-from exports.contracts import CommittedSegment, Drift, ExportRequest, Format, OpenUpload, State, Step, StoredPart
+from exports.contracts import (
+    CommittedSegment,
+    Drift,
+    ExportRequest,
+    Format,
+    OpenUpload,
+    QueueName,
+    State,
+    Step,
+    StoredPart,
+)
 from exports.state import keys, replies
 from exports.state.connection import Connection, translated
-from exports.state.keys import TaskRef
+from exports.state.keys import NO_TASK, TaskRef
+from exports.state.replies import Proposal
 from exports.telemetry.metrics import DURATION_BUCKETS_S, PAGE_BUCKETS_S
 from exports.views import AuditEntry, Event, ShardView, TaskView
+
+_SCAN = 1000
+"""Runnable tasks that one proposal looks at: a millisecond of the server's time."""
+EQUAL: Mapping[QueueName, int] = dict.fromkeys(QueueName, 0)
+"""All queues at the same rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +55,38 @@ class Counters:
     request_hits: int
     callbacks: Mapping[CallbackResult, int]
     callback_replays: int
+    restarts: Mapping[str, int]
 
 
 class Reader(Connection):
     """Changes nothing. Raises, all methods: StateUnavailable."""
 
-    def next_tasks(self, step: Step, limit: int) -> list[str]:
-        """Tasks with a step of this class, the one that was served longest ago first."""
-        with translated():
-            return cast(list[str], self._redis.zrange(keys.runnable(step), 0, limit - 1))
+    def next_tasks(
+        self, step: Step, limit: int, *, ranks: Mapping[QueueName, int] = EQUAL, spool: str = ""
+    ) -> list[Proposal]:
+        """Tasks with a step of this class, in the order in which to ask for it.
+
+        ranks: of the queues that are served, the lowest first. spool: only what can be done there; "" for all.
+        """
+        reply = self._run(
+            "next_tasks",
+            NO_TASK,
+            **{"class": step, **{str(queue): ranks.get(queue, "") for queue in QueueName}},
+            prefix=keys.of_task("task", ""),
+            spool=spool,
+            scan=_SCAN,
+            limit=limit,
+        )
+        return [replies.proposal(*three) for three in zip(reply[1::3], reply[2::3], reply[3::3], strict=True)]
+
+    def queue_lengths(self) -> dict[str, int]:
+        """Tasks that wait or are worked on, by the kind of their next step: plan, shards of each queue, finish."""
+        shards = Counter(found.queue for found in self.next_tasks(Step.SHARD, _SCAN))
+        with translated(), self._redis.pipeline(transaction=False) as pipe:
+            for step in (Step.PLAN, Step.RENDER, Step.UPLOAD):
+                pipe.zcard(keys.runnable(step))
+            plan, render, upload = pipe.execute()
+        return {"plan": plan, **{str(queue): shards[queue] for queue in QueueName}, "finish": render + upload}
 
     def ref(self, task_id: str) -> TaskRef | None:
         """What names a task's keys; None for an unknown task."""
@@ -143,6 +183,14 @@ class Reader(Connection):
         next_ms = int(found[-1][1]) if len(found) == limit else replies.clock_ms(seconds, micros)
         return next_ms, [task_id for task_id, _ in found]
 
+    def states(self, task_ids: Sequence[str]) -> dict[str, State]:
+        """The states of those tasks that are there."""
+        with translated(), self._redis.pipeline(transaction=False) as pipe:
+            for task_id in task_ids:
+                pipe.hget(keys.of_task("task", task_id), "state")
+            found = pipe.execute()
+        return {task_id: State(state) for task_id, state in zip(task_ids, found, strict=True) if state}
+
     def in_state(self, state: State) -> list[str]:
         """Task ids in a state, the last one to enter it first."""
         with translated():
@@ -166,6 +214,7 @@ class Reader(Connection):
             request_hits=int(raw.get("request_hits", 0)),
             callbacks={result: int(raw.get(f"callback:{result}", 0)) for result in CallbackResult},
             callback_replays=int(raw.get("callback_replays", 0)),
+            restarts={reason: int(raw.get(f"restarts:{reason}", 0)) for reason in replies.RESTARTS},
         )
 
 

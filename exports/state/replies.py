@@ -5,12 +5,27 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from exports.contracts import Drift, ExportRequest, Format, OpenUpload, Phase, Recount, State, Step, StoredPart, Warning
+from exports.contracts import (
+    Drift,
+    ExportRequest,
+    Format,
+    OpenUpload,
+    Phase,
+    QueueName,
+    Recount,
+    State,
+    Step,
+    StoredPart,
+    Warning,
+)
 from exports.state.keys import TaskRef
 from exports.views import AuditEntry, Deletion, Event, Failure, ShardView, TaskView
 
 SILENT_MS = 15_000
 """A worker that gave no sign of life for so long counts as gone."""
+
+RESTARTS = ("slices", "memory", "died")
+"""Why a worker ended whose place another one takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +60,25 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class Proposal:
+    """A task that may have a step to claim. queue: None before the plan, spool: "" then."""
+
+    task_id: str
+    queue: QueueName | None
+    spool: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSign:
+    """What a worker told of itself last. rss_mb: its memory."""
+
+    group: str
+    busy: bool
+    spool: str
+    rss_mb: int
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """One step held by this worker. `record` and `constants` only for a shard. starts_task: the task was queued."""
 
@@ -61,13 +95,14 @@ class Claim:
     object_key: str
     sha256: str
     planned_rows: int
+    queue: QueueName | None
     traceparent: str
     starts_task: bool
 
 
 @dataclass(frozen=True, slots=True)
 class NoClaim:
-    """No step was claimed. reason: full, wait, done, stop, foreign or gone. wait_ms only for wait."""
+    """No step was claimed. reason: full, wait, done, stop, elsewhere, foreign or gone. wait_ms only for wait."""
 
     reason: str
     wait_ms: int = 0
@@ -92,10 +127,26 @@ def clock_ms(seconds: int, micros: int) -> int:
     return seconds * 1000 + micros // 1000
 
 
-def alive_workers(signs: Mapping[str, str], now_ms: int) -> dict[str, tuple[str, bool]]:
-    """Worker → (group, busy), those that gave a sign of life lately."""
+def proposal(task_id: str, queue: str, spool: str) -> Proposal:
+    return Proposal(task_id, _queue(queue), spool)
+
+
+def _queue(text: str | None) -> QueueName | None:
+    return QueueName(text) if text else None
+
+
+def worker_text(sign: WorkerSign, now_ms: int) -> str:
+    return f"{now_ms}|{sign.group}|{int(sign.busy)}|{sign.spool}|{sign.rss_mb}"
+
+
+def alive_workers(signs: Mapping[str, str], now_ms: int) -> dict[str, WorkerSign]:
+    """Those that gave a sign of life lately."""
     told = {worker: text.split("|") for worker, text in signs.items()}
-    return {worker: (group, busy == "1") for worker, (at, group, busy) in told.items() if now_ms - int(at) <= SILENT_MS}
+    return {
+        worker: WorkerSign(group, busy == "1", spool, int(rss_mb))
+        for worker, (at, group, busy, spool, rss_mb) in told.items()
+        if now_ms - int(at) <= SILENT_MS
+    }
 
 
 def moment(milliseconds: str | float) -> dt.datetime:
@@ -174,6 +225,7 @@ def claim(ref: TaskRef, step: Step, claim_id: str, reply: Sequence[str]) -> Clai
         object_key=fields.get("object_key", ""),
         sha256=fields.get("sha256", ""),
         planned_rows=int(fields.get("planned_rows", "0")),
+        queue=_queue(fields.get("queue")),
         traceparent=fields["traceparent"],
         starts_task=starts_task == "1",
     )
@@ -249,6 +301,9 @@ def task_view(task_id: str, reply: Sequence[str]) -> TaskView:
         sha256=fields.get("sha256", ""),
         object_key=fields.get("object_key", ""),
         expires_at=_moment_if_any(fields.get("expires_at")),
+        queue=_queue(fields.get("queue")),
+        spool=fields.get("spool", ""),
+        stranded=bool(fields.get("stranded_since")),
         traceparent=fields["traceparent"],
         foreign=bool(fields.get("foreign_since")),
         run_ms=int(fields.get("run_ms", "0")),

@@ -16,6 +16,7 @@ from exports.contracts import (
     CommittedSegment,
     ExportRequest,
     OpenUpload,
+    QueueName,
     Recount,
     Shard,
     Step,
@@ -74,8 +75,8 @@ class Store(Reader, Watching, Housekeeping, Callbacks):
         # Our own id: the reply to the call that made the task was lost.
         return None if task_id == ref.id else (task_id, known)
 
-    def claim(self, ref: TaskRef, step: Step, *, worker: str, digest: str) -> Claim | NoClaim:
-        """Claim one step of a class. digest: of the worker's own specification for this task."""
+    def claim(self, ref: TaskRef, step: Step, *, worker: str, digest: str, spool: str = "") -> Claim | NoClaim:
+        """Claim one step of a class. digest: of the worker's own specification for this task. spool: its id."""
         claim_id = uuid.uuid4().hex
         reply = self._run(
             "claim_step",
@@ -87,6 +88,9 @@ class Store(Reader, Watching, Housekeeping, Callbacks):
             budget=self._conf.database_leases,
             owner_limit=self._conf.running_per_owner,
             digest=digest,
+            spool=spool,
+            guard_leases=self._conf.guard_leases,
+            guard_page_ms=self._conf.guard_page_ms,
         )
         if reply[0] == "ok":
             return replies.claim(ref, step, claim_id, reply)
@@ -101,7 +105,18 @@ class Store(Reader, Watching, Housekeeping, Callbacks):
     def keep_plan(self, claim: Claim, field: str, value: str) -> str:
         return self._run("keep_plan", claim.ref, claim=claim.claim_id, field=field, value=value)[0]
 
-    def write_plan(self, claim: Claim, shards: Iterable[Shard], *, digest: str, as_of: str, file_name: str) -> str:
+    def write_plan(
+        self,
+        claim: Claim,
+        shards: Iterable[Shard],
+        *,
+        digest: str,
+        as_of: str,
+        file_name: str,
+        queue: QueueName = QueueName.NORMAL,
+        spool: str = "",
+    ) -> str:
+        """spool: id of the one where the segments will lie."""
         flat = [text for shard in shards for text in (shard.id, str(shard.planned))]
         return self._run(
             "write_plan",
@@ -111,13 +126,25 @@ class Store(Reader, Watching, Housekeeping, Callbacks):
             digest=digest,
             as_of=as_of,
             file_name=file_name,
+            queue=queue,
+            spool=spool,
             shards=flat,
         )[0]
 
     def commit(
-        self, claim: Claim, *, old_cursor: str, cursor: str, rows: int, segment: CommittedSegment, took_ms: int
+        self,
+        claim: Claim,
+        *,
+        old_cursor: str,
+        cursor: str,
+        rows: int,
+        segment: CommittedSegment,
+        took_ms: int,
+        read_ms: float = 0,
     ) -> str:
-        """took_ms: to read, encode and append the page."""
+        """took_ms: to read, encode and append the page. read_ms: what a full page took to read; 0 for a page that
+        tells nothing of the database.
+        """
         return self._held(
             "commit_page",
             claim,
@@ -130,6 +157,7 @@ class Store(Reader, Watching, Housekeeping, Callbacks):
             pages=segment.pages,
             seg_rows=segment.rows,
             took_ms=took_ms,
+            read_ms=f"{read_ms:.3f}",
         )[0]
 
     def finish_shard(self, claim: Claim, recount: Recount) -> str:
@@ -195,6 +223,10 @@ class Store(Reader, Watching, Housekeeping, Callbacks):
         """Fail a task that every worker has found foreign for the life of a lease."""
         return self._run("fail_foreign", ref, grace_ms=self._conf.lease_ms)[0]
 
+    def fail_stranded(self, ref: TaskRef, *, alive: bool) -> str:
+        """Fail a task whose spool has had no worker for too long. alive: it has one now."""
+        return self._run("fail_stranded", ref, alive=int(alive), grace_ms=self._conf.spool_wait_s * 1000)[0]
+
     def fail_overdue(self, ref: TaskRef) -> str:
         """Fail a task that has run longer than any may."""
         return self._run("fail_overdue", ref, most_ms=self._conf.max_runtime_s * 1000)[0]
@@ -202,6 +234,11 @@ class Store(Reader, Watching, Housekeeping, Callbacks):
     def mark_stalled(self, ref: TaskRef) -> str:
         """Note that a running task makes no progress."""
         return self._run("mark_stalled", ref, after_ms=self._conf.stalled_after_s * 1000)[0]
+
+    def move(self, ref: TaskRef) -> str:
+        """Move a task that was worked on for too long on to the next slower queue."""
+        settings = self._conf
+        return self._run("move_task", ref, fast_ms=settings.fast_s * 1000, normal_ms=settings.normal_s * 1000)[0]
 
     def recover(self, ref: TaskRef, lease: Lease, *, proven: bool, counted: bool) -> str:
         return self._run(

@@ -7,13 +7,13 @@ from typing import cast
 from exports.contracts import State, Step
 from exports.state import keys, replies
 from exports.state.connection import Connection, translated
-from exports.state.keys import TaskRef
+from exports.state.keys import NO_TASK
+from exports.state.replies import WorkerSign
 from exports.views import StepView
 
 _SCAN = 2000
 """Tasks that one call looks at: a few milliseconds of the server's time."""
 HISTORY_MINUTES = 240
-_NO_TASK = TaskRef("", "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,14 @@ class Match:
 class Signs:
     """The service at one moment. Times are ms of the server's clock.
 
-    states, runnable: tasks. workers: name → (group, busy), those alive. minutes: minute since 1970 → what → count.
+    states: tasks. workers: those alive. minutes: minute since 1970 → what → count.
     spool: bytes of its files and bytes free, unless nobody has measured it lately.
     """
 
     now_ms: int
     states: Mapping[State, int]
-    runnable: Mapping[Step, int]
     oldest_queued_ms: int | None
-    workers: Mapping[str, tuple[str, bool]]
+    workers: Mapping[str, WorkerSign]
     minutes: Mapping[int, Mapping[str, int]]
     spool: tuple[int, int] | None
 
@@ -66,7 +65,7 @@ class Watching(Connection):
         found: list[Place] = []
         at = behind
         while True:
-            reply = self._run("find_tasks", _NO_TASK, **_asked(state, match, limit - len(found), at))
+            reply = self._run("find_tasks", NO_TASK, **_asked(state, match, limit - len(found), at))
             found += [Place(score, task_id) for score, task_id in zip(reply[3::2], reply[4::2], strict=True)]
             if len(found) == limit or not reply[2]:
                 return found
@@ -82,14 +81,11 @@ class Watching(Connection):
             pipe.get(keys.SPOOL)
             for state in State:
                 pipe.zcard(keys.index(state))
-            for step in Step:
-                pipe.zcard(keys.runnable(step))
             (seconds, micros), queued, workers, history, spool, *counts = pipe.execute()
         now_ms = replies.clock_ms(seconds, micros)
         return Signs(
             now_ms=now_ms,
-            states=dict(zip(State, counts[: len(State)], strict=True)),
-            runnable=dict(zip(Step, counts[len(State) :], strict=True)),
+            states=dict(zip(State, counts, strict=True)),
             oldest_queued_ms=int(queued[0][1]) if queued else None,
             workers=replies.alive_workers(workers, now_ms),
             minutes=_minutes(history),

@@ -132,12 +132,13 @@ class SegmentWriter(Protocol):
 class Spool(Protocol):
     """Where segments rest until the task is published.
 
-    remote: whether calls cross a network, so that what must be quick leaves a removal to the sweep.
+    id: its name, for good; workers with the same one share it. remote: whether calls cross a network, so that what must be quick leaves a removal to the sweep.
 
     Raises, all that a name below does not except: SpoolFull when there is no room, StepBroken for other errors of a
     disk, StoreUnavailable where the spool is a store.
     """
 
+    id: str
     remote: bool
 
     def create(self, task_id: str) -> None:
@@ -187,9 +188,6 @@ class Spool(Protocol):
 
     def stay_alive(self, worker: str) -> int | None:
         """Prove a worker alive for as long as this file descriptor is open; None where only leases tell."""
-
-    def knows(self, worker: str) -> bool:
-        """Whether a worker that is alive may work with this spool."""
 
     def dead_workers(self) -> frozenset[str]:
         """All that are proved dead and not yet buried."""

@@ -22,6 +22,17 @@ def write_identity(root: Path, identity: str) -> None:
     write_text(root / _NAME, f"{identity}\n")
 
 
+def own_id(root: Path) -> str:
+    """The name of a root, made at the first look. Who looks at the same moment gets the same."""
+    path, proposed = root / "id", root / f".id.{uuid.uuid4().hex}"
+    if not path.exists():
+        proposed.write_text(uuid.uuid4().hex[:12], "ascii")
+        with suppress(FileExistsError):
+            path.hardlink_to(proposed)
+        proposed.unlink()
+    return path.read_text("ascii")
+
+
 def write_text(path: Path, text: str) -> None:
     """A small ASCII file, whole or not at all, also after a power cut; what killed writers of it have left goes."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")

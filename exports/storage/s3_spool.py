@@ -70,6 +70,7 @@ class S3Segment:
 class S3Spool:
     """A `Spool` in a bucket, under `spool/`."""
 
+    id = "s3"
     remote = True
 
     def __init__(self, bucket: Bucket) -> None:
@@ -166,10 +167,6 @@ class S3Spool:
 
     def stay_alive(self, worker: str) -> None:
         return None
-
-    def knows(self, worker: str) -> bool:
-        """Nothing tells the opposite."""
-        return True
 
     def dead_workers(self) -> frozenset[str]:
         return frozenset()

@@ -1,5 +1,6 @@
 """The spool of one host, or of hosts that share a disk: one folder a task, one file a claim.
 
+    <root>/id                           names this spool
     <root>/identity                     names the Redis that this spool belongs to
     <root>/alive/<worker>               locked for the life of a worker
     <root>/tasks/<task>/<segment>       bytes of one claim
@@ -121,6 +122,7 @@ class FolderSpool:
         with translated():
             for folder in (root / "tasks", root / "alive"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.id = roots.own_id(root)
 
     # --- a task's folder -------------------------------------------------------------------
 
@@ -236,9 +238,6 @@ class FolderSpool:
         fcntl.flock(handle, fcntl.LOCK_EX)
         unlocked.rename(self.root / "alive" / worker)
         return handle
-
-    def knows(self, worker: str) -> bool:
-        return (self.root / "alive" / worker).exists()
 
     def proved_dead(self, worker: str) -> bool:
         """Whether a worker that locked its file here is gone. False when nothing is known."""

@@ -39,6 +39,12 @@ CALLBACKS = "export_callback_total"
 """Counter by `result`: attempts at callbacks that ended so."""
 CALLBACK_REPLAYS = "export_callback_replay_total"
 """Counter: callbacks that were sent anew by hand."""
+QUEUE_LENGTH = "export_queue_length"
+"""Gauge by `queue`: tasks that wait or are worked on, by the kind of their next step."""
+WORKER_RESTARTS = "export_worker_restarts_total"
+"""Counter by `reason`: workers that left to be started again, or died."""
+WORKER_RSS = "export_worker_rss_bytes"
+"""Gauge by `group`: memory of the largest worker of a group."""
 
 DURATION_BUCKETS_S = (
     0.1,

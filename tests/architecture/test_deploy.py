@@ -18,6 +18,8 @@ from config.worker import GROUPS, STOP_LIMIT_MS
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "docs/deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
+OPTIONAL = {"normal", "slow"}
+"""Groups of those who part large exports from others."""
 UNITS = sorted((DEPLOY / "systemd").iterdir())
 SERVES = ["order-exports-web.service", "order-exports-worker@.service"]
 
@@ -97,9 +99,9 @@ def test_a_unit_passes_systemd(path: Path, tmp_path: Path) -> None:
 def test_every_group_of_workers_has_a_service_and_a_place_in_the_manual() -> None:
     commands = [str(service.get("command", "")) for service in COMPOSE["services"].values()]
     started = [command.split()[-1] for command in commands if command.startswith("python -m config.worker ")]
-    assert sorted(started) == sorted(GROUPS)
+    assert sorted(started) == sorted(GROUPS.keys() - OPTIONAL)
     [enabled] = re.findall(r"order-exports-worker@\{([^}]*)\}", (ROOT / "docs/operations.md").read_text("utf-8"))
-    assert {name.partition(".")[0] for name in enabled.split(",")} == set(GROUPS)
+    assert {name.partition(".")[0] for name in enabled.split(",")} == GROUPS.keys() - OPTIONAL
 
 
 def test_every_service_of_compose_has_time_to_stop_and_volumes_that_are_declared() -> None:

@@ -22,7 +22,7 @@ def note_trace():
     _note(trace.current.get() or "none")
 
 
-@dramatiq.actor(queue_name="shard")
+@dramatiq.actor(queue_name="slow")
 def note_niceness():
     _note(str(os.nice(0)))
 

@@ -204,9 +204,10 @@ def findings() -> dict[str, tuple[str, str]]:
 
 def test_the_doctor_says_what_is_wrong_with_callbacks(task_id: str, receiver: Receiver) -> None:
     assert findings()["callbacks"] == ("WARN", "1 endpoint, but no worker of the group notify")
+    from exports.state.replies import WorkerSign
     from exports.state.store import store
 
-    store().beat("host:w", "notify", busy=False)
+    store().beat("host:w", WorkerSign("notify", busy=False, spool="", rss_mb=0))
     assert findings()["callbacks"] == ("WARN", "1 endpoint; 1 callback has failed for good in the last day")
     run("export_callbacks", "replay-failed", "--since", "2026-01-01")
     assert findings()["callbacks"] == ("OK", "1 endpoint")

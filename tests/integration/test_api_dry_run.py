@@ -40,6 +40,18 @@ def test_a_dry_run_tells_rows_by_day_and_writes_nothing(world: World, alice: Cli
     assert list(world.redis.scan_iter("*")) == list(before)
 
 
+@pytest.mark.parametrize(("fast", "normal", "queue"), [(30, 40, "fast"), (29, 30, "normal"), (10, 29, "slow")])
+def test_a_dry_run_suggests_the_queue_that_the_plan_would_choose(
+    world: World, alice: Client, fast: int, normal: int, queue: str
+) -> None:
+    with exports_settings(fast_rows=fast, normal_rows=normal):
+        assert validate(alice).json()["suggestedQueue"] == queue
+        task_id = submit(alice).json()["taskId"]
+        assert alice.get(f"{EXPORTS}/{task_id}").json()["queue"] is None
+        world.begin(task_id)
+        assert alice.get(f"{EXPORTS}/{task_id}").json()["queue"] == queue
+
+
 @pytest.mark.parametrize("format_", ["csv", "xlsx"])
 def test_the_file_has_the_size_that_was_told(world: World, alice: Client, format_: str) -> None:
     world.orders.insert({"id": number, "created_at": utc("2026-09-13 12:00:00")} for number in range(1000, 7000))

@@ -13,6 +13,8 @@ from drf_spectacular.generators import SchemaGenerator
 
 from exports.kinds.orders import OrdersKind
 from exports.messages import CAUSES, PROBLEMS
+from exports.state.replies import WorkerSign
+from exports.state.store import store
 from tests.conftest import exports_settings
 from tests.integration.api_client import EXPORTS, alice, caller, submit, tokens, world  # noqa: F401
 from tests.integration.api_world import World, succeeded
@@ -60,6 +62,22 @@ def test_metrics_count_what_happened(world: World, alice: Client) -> None:
     assert "# TYPE export_task_total counter" in text
     assert "# TYPE export_task_duration_seconds histogram" in text
     assert "python_info" in text
+
+
+def test_metrics_tell_queues_and_workers(world: World, alice: Client) -> None:
+    submit(alice)
+    world.begin(submit(alice, requestId="r-2").json()["taskId"])
+    for name, rss_mb in (("small", 90), ("large", 120)):
+        store().beat(name, WorkerSign("lanes", busy=True, spool="s", rss_mb=rss_mb))
+    store().forget_worker("small", reason="slices")
+    text = caller("ops").get("/metrics").content.decode()
+    for queue, tasks in {"plan": 1, "fast": 1, "normal": 0, "slow": 0, "finish": 0}.items():
+        assert f'export_queue_length{{queue="{queue}"}} {tasks}.0\n' in text
+    for reason, count in {"slices": 1, "memory": 0, "died": 0}.items():
+        assert f'export_worker_restarts_total{{reason="{reason}"}} {count}.0\n' in text
+    assert f'export_worker_rss_bytes{{group="lanes"}} {float(120 * 2**20)!r}\n' in text.replace(
+        "1.2582912e+08", "125829120.0"
+    )
 
 
 def test_buckets_of_the_histogram_never_fall(world: World, alice: Client) -> None:

@@ -86,7 +86,10 @@ def read(notes, count):
 @pytest.mark.parametrize("arguments", [["shards"], [], ["lanes", "fast"]])
 def test_an_unknown_group_is_refused_by_name(environment, notes, arguments):
     done = subprocess.run([*COMMAND, *arguments], env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "usage: python -m config.worker lanes | fast | finish | notify\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "usage: python -m config.worker lanes | fast | normal | slow | finish | notify\n",
+    )
     assert notes.execute_command("INFO", "keyspace") == {}
 
 
@@ -136,7 +139,10 @@ def test_the_trace_of_the_sender_reaches_the_actor_and_ends_with_its_message(bro
 
 def test_lanes_are_nice_and_take_nothing_from_other_queues(broker, environment, notes):
     send(broker, "note_trace")
-    send(broker, "note_niceness", queue="shard")
+    id_file = Path(environment["EXPORTS_SPOOL_DIR"]) / "id"
+    id_file.parent.mkdir()
+    id_file.write_text("here")
+    send(broker, "note_niceness", queue="slow.here")
     with started("lanes", environment):
         assert read(notes, 1) == [str(os.nice(0) + 10)]
     assert broker.client.llen(f"{broker.namespace}:plan") == 1

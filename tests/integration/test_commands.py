@@ -102,8 +102,8 @@ def test_top_shows_what_is_there_once_where_nobody_watches(
     assert failed in shown and "queued 1" in shown and "failed 1" in shown
     seen = run_json("export_top")
     assert (seen["states"]["queued"], seen["stalled"], seen["failed"][0]["taskId"]) == (1, 0, failed)
-    assert {queue["step"]: queue["tasks"] for queue in seen["queues"]} == {
-        "plan": 1, "shard": 0, "render": 0, "upload": 0,
+    assert {queue["queue"]: queue["tasks"] for queue in seen["queues"]} == {
+        "plan": 1, "fast": 0, "normal": 0, "slow": 0, "finish": 0,
     }  # fmt: skip
     assert seen["rowsPerSecond"] > 0
 

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -16,9 +15,10 @@ from django.core.management import call_command
 from django.test import override_settings
 
 from exports import storage
-from exports.pipeline import diagnosis, sweep
+from exports.pipeline import diagnosis
 from exports.pipeline.diagnosis import Finding, Level
 from exports.pipeline.remedies import REMEDIES
+from exports.state.replies import WorkerSign
 from exports.state.store import store
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc
@@ -97,22 +97,13 @@ def test_debug_and_an_open_door_fail(desk: Path, sqlite_orders: OrdersDatabase) 
         assert doctor()["access"][0] == "WARN"
 
 
-def test_workers_with_another_spool_fail(desk: Path, sqlite_orders: OrdersDatabase) -> None:
-    store().beat("near:1", "lanes", busy=False)
-    storage.spool().stay_alive("near:1")
-    assert doctor()["spool shared"] == ("OK", "all workers that are alive have this one")
-    store().beat("far:1", "lanes", busy=False)
-    told = "workers on far have another spool: what they read is missing when files are made"
-    assert doctor(code=1)["spool shared"] == ("FAIL", told)
-
-
-def test_a_worker_that_has_just_died_is_not_taken_for_one_with_another_spool(
-    desk: Path, sqlite_orders: OrdersDatabase
-) -> None:
-    store().beat("near:1", "lanes", busy=False)
-    os.close(storage.spool().stay_alive("near:1"))
-    sweep.sweep(boot=True)
+def test_workers_with_another_spool_are_told(desk: Path, sqlite_orders: OrdersDatabase) -> None:
     assert "spool shared" not in doctor()
+    store().beat("near:1", WorkerSign("lanes", False, storage.spool().id, 90))
+    assert doctor()["spool shared"] == ("OK", "all workers that are alive have this one")
+    store().beat("far:1", WorkerSign("lanes", False, "another", 90))
+    told = "workers on far have another spool: they help only with the tasks planned on it"
+    assert doctor()["spool shared"] == ("WARN", told)
 
 
 def test_a_wrong_bucket_fails_and_one_of_another_installation_is_told(

@@ -153,7 +153,7 @@ def test_a_forgotten_task_leaves_no_key_and_no_file(settled: Path, redis_db: red
     with pytest.raises(TaskUnknown):
         service.forget(task_id, principal=Principal("bob", frozenset({Right.SUBMIT, Right.VIEW})))
     service.forget(task_id, principal=pipeline.ANN)
-    of_all = {b"export:metrics", b"export:history", b"export:workers", b"export:spool"}
+    of_all = {f"export:{name}".encode() for name in ("metrics", "history", "workers", "spool", "shares")}
     assert set(redis_db.keys("export:*")) - before <= of_all
     assert list(settled.glob("*/exp_*")) == list((settled / "spool" / "tasks").iterdir()) == []
 

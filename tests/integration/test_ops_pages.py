@@ -219,7 +219,7 @@ def test_a_broker_that_is_away_hides_its_own_figures_alone() -> None:
     finally:
         dramatiq.set_broker(before)
         broker.close()
-    assert page.count('<td class="number">unknown</td>') == 4
+    assert page.count('<td class="number">unknown</td>') == 5
 
 
 def test_a_redis_that_is_away_is_explained() -> None:

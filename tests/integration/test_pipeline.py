@@ -517,7 +517,8 @@ def claim_shard_as(worker: str, task_id: str) -> Claim:
     """A worker that begins to read a page and is never heard of again."""
     request, ref = store().request(task_id), store().ref(task_id)
     assert request is not None and ref is not None
-    found = store().claim(ref, Step.SHARD, worker=worker, digest=specify(request).digest())
+    spool = storage.spool().id
+    found = store().claim(ref, Step.SHARD, worker=worker, digest=specify(request).digest(), spool=spool)
     assert isinstance(found, Claim)
     store().renew(found, begun=True)
     return found

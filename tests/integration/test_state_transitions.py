@@ -52,6 +52,7 @@ def planned_elsewhere(state: Store) -> Claim:
         as_of="",
         object_key="",
         sha256="",
+        queue=None,
         planned_rows=0,
         traceparent=TRACE,
         starts_task=False,
@@ -95,7 +96,9 @@ ACTS: dict[str, Act] = {
     "publish_task": _on(lambda state, held: state.publish(held)),
     "complete_cancel": lambda state, task, _: state.complete_cancel(task),
     "fail_foreign": lambda state, task, _: state.fail_foreign(task),
+    "fail_stranded": lambda state, task, _: state.fail_stranded(task, alive=False),
     "fail_overdue": lambda state, task, _: state.fail_overdue(task),
+    "move_task": lambda state, task, _: state.move(task),
     "mark_stalled": lambda state, task, _: state.mark_stalled(task),
     "cancel_task": lambda state, task, _: state.cancel(task),
     "append_audit": lambda state, task, _: state.append_audit(task, action="a", result="r", address="", by="ann"),
@@ -181,7 +184,7 @@ def dump(client: "Redis[bytes]") -> dict[bytes, tuple[bytes | None, int]]:
 
 
 def test_every_script_that_moves_a_task_is_in_the_table() -> None:
-    without = {"submit_task", "read_task", "find_tasks", "settle_event"} | {
+    without = {"submit_task", "read_task", "find_tasks", "next_tasks", "settle_event", "forget_worker"} | {
         name for name in scripts.all_names() if "callback" in name
     }
     assert set(scripts.all_names()) - without == set(TRANSITIONS) == set(ACTS)
@@ -215,7 +218,9 @@ def test_a_script_moves_a_task_only_as_the_table_says(redis_db: "Redis[bytes]", 
             "cancel_task",
             "complete_cancel",
             "fail_foreign",
+            "fail_stranded",
             "fail_overdue",
+            "move_task",
             "mark_stalled",
             "rerun_task",
             "delete_task",

@@ -16,10 +16,10 @@ import redis
 
 from exports import storage
 from exports.conf import conf
-from exports.contracts import CommittedSegment, Drift, Phase, Recount, State, Step
+from exports.contracts import CommittedSegment, Drift, Phase, QueueName, Recount, State, Step
 from exports.errors import StateUnavailable
 from exports.pipeline import hints, plan, render, shard, steps, sweep
-from exports.state.replies import Claim, NoClaim
+from exports.state.replies import Claim, NoClaim, WorkerSign
 from exports.state.store import Store, store
 from exports.storage.base import NoRecord, Source
 from tests import pipeline
@@ -163,9 +163,10 @@ def test_a_zombie_with_an_older_recipe_cannot_replace_the_published_file(orders:
 
 def test_a_claim_repeated_after_a_lost_reply_takes_one_step(state: Store) -> None:
     task = planned(state, planned_shard("a"), planned_shard("b"))
-    limits = {"task_limit": 4, "owner_limit": 4, "budget": 16, "digest": DIGEST}
+    limits = {"task_limit": 4, "owner_limit": 4, "budget": 16, "digest": DIGEST, "spool": ""}
+    guard = {"guard_leases": 2, "guard_page_ms": 50}
     answers = [
-        state._run("claim_step", task, **{"class": Step.SHARD}, claim="one", worker="host:w", **limits)[:3]
+        state._run("claim_step", task, **{"class": Step.SHARD}, claim="one", worker="host:w", **limits, **guard)[:3]
         for _ in range(2)
     ]
     assert answers[0] == answers[1]
@@ -261,7 +262,8 @@ def test_a_worker_whose_clock_is_two_minutes_fast_takes_nothing_from_the_living(
     request, ref = store().request(task_id), store().ref(task_id)
     assert request is not None and ref is not None
     with exports_settings(lease_ms=60_000):
-        held = store().claim(ref, Step.SHARD, worker="another-host:w", digest=plan.specify(request).digest())
+        digest, spool = plan.specify(request).digest(), storage.spool().id
+        held = store().claim(ref, Step.SHARD, worker="another-host:w", digest=digest, spool=spool)
         assert isinstance(held, Claim)
         real = time.time
         monkeypatch.setattr(time, "time", lambda: real() + 120)
@@ -285,7 +287,7 @@ def test_a_lane_gives_its_step_back_before_it_calls_the_next(
         task_id = pipeline.submit(DAYS[0], DAYS[0])
         sent: list[list[str]] = []
 
-        def send(step: Step, **_: object) -> None:
+        def send(work: hints.Work, **_: object) -> None:
             sent.append([lease.step for lease in store().leases([task_id])[task_id]])
 
         with exports_settings(slice_ms=60_000):
@@ -303,13 +305,14 @@ OTHERS = 3
 def test_hints_stay_few_however_many_tasks_wait(orders: OrdersDatabase, tasks: int) -> None:
     """Two of a class for each worker, of which this process is one, through all sweeps of ten minutes; none is taken."""
     enough = 2 * (OTHERS + 1)
+    spool = storage.spool().id
     most = 0
 
     def look() -> None:
         nonlocal most
         for number in range(OTHERS):
-            store().beat(f"host:{number}", "lanes", busy=True)
-        most = max(most, *(hints.waiting(step) for step in Step))
+            store().beat(f"host:{number}", WorkerSign("lanes", busy=True, spool=spool, rss_mb=0))
+        most = max(most, *hints.count_waiting([spool]).values())
 
     with small_pages(queued_per_owner=tasks, submits_per_minute=tasks):
         for _ in range(tasks):
@@ -324,11 +327,12 @@ def test_hints_stay_few_however_many_tasks_wait(orders: OrdersDatabase, tasks: i
     assert most == enough
     drain_hints()
     sweep.top_up_hints()
-    assert {step: hints.waiting(step) for step in Step} == dict.fromkeys(Step, 0) | {Step.SHARD: enough}
+    waiting = {name: count for name, count in hints.count_waiting([spool]).items() if count}
+    assert waiting == {QueueName.FAST: enough}
 
 
 def drain_hints() -> None:
-    for queue in ("plan", "shard", "finish"):
+    for queue in (hints.PLAN.place, *(hints.place(name, storage.spool().id) for name in (*QueueName, hints.FINISH))):
         dramatiq.get_broker().flush(queue)
 
 

@@ -128,7 +128,7 @@ def test_dramatiq_finds_its_variables_set_before_its_import():
         "import config.broker, dramatiq.worker as w; print(w.QUEUE_PREFETCH, w.DELAY_QUEUE_PREFETCH, w.WORKER_TIMEOUT)"
     )
     done = subprocess.run([sys.executable, "-c", code], env={"PATH": ""}, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1", "0", "500"]
+    assert done.stdout.split() == ["1", "0", "1000"]
 
 
 S3 = {"EXPORTS_STORAGE": "s3", "EXPORTS_S3_BUCKET": "files"}

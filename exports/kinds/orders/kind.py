@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from exports.blocks import Block
 from exports.conf import conf
-from exports.contracts import Column, ExportRequest, Preview, Recount, Shard, Snapshot, TimeForm
+from exports.contracts import Column, ExportRequest, Preview, QueueName, Recount, Shard, Snapshot, TimeForm
 from exports.errors import PageTooLarge
+from exports.kinds.base import by_rows
 from exports.kinds.orders import grants, inspection, pages, plan, preview, rules, source, windows
 from exports.kinds.orders.columns import ORDER_COLUMNS
 from exports.models import Order, ReadOnlyModel
@@ -36,6 +37,9 @@ class OrdersKind:
 
     def shard_ids(self, request: ExportRequest) -> list[str]:
         return [day.isoformat() for day in windows.days(request.first_day, request.last_day)]
+
+    def queue_class(self, rows: int) -> QueueName:
+        return by_rows(rows)
 
     def preview(self, request: ExportRequest, *, within_s: float) -> Preview:
         days = list(windows.days(request.first_day, request.last_day))

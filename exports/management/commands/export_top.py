@@ -46,7 +46,7 @@ def _lines(seen: Overview) -> list[str]:
         f"{counts}  stalled {seen.stalled:,}{oldest}",
         "",
         f"{'queue':<8} {'tasks':>6} {'hints':>6}",
-        *(f"{queue.step:<8} {queue.tasks:>6} {_or_unknown(queue.hints):>6}" for queue in seen.queues),
+        *(f"{queue.name:<8} {queue.tasks:>6} {_or_unknown(queue.hints):>6}" for queue in seen.queues),
         "",
         *(_worker_line(worker) for worker in seen.workers),
         *([] if seen.workers else ["no worker gave a sign of life in the last 15 s"]),
@@ -75,7 +75,7 @@ def _data(seen: Overview) -> dict[str, Any]:
         "stalled": seen.stalled,
         "rowsPerSecond": round(seen.rows_per_second, 1),
         "oldestQueuedSeconds": round(seen.oldest_queued.total_seconds()) if seen.oldest_queued else None,
-        "queues": [{"step": queue.step, "tasks": queue.tasks, "hints": queue.hints} for queue in seen.queues],
+        "queues": [{"queue": queue.name, "tasks": queue.tasks, "hints": queue.hints} for queue in seen.queues],
         "workers": [
             {
                 "name": worker.name,

@@ -7,9 +7,7 @@ from dramatiq import Broker, Middleware, Worker
 from dramatiq.broker import MessageProxy
 
 from exports.conf import conf
-
-_READ_ORDERS = {"plan", "shard"}
-"""Queues."""
+from exports.pipeline import workers
 
 
 class DbConnections(Middleware):
@@ -17,7 +15,7 @@ class DbConnections(Middleware):
 
     def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
         """Import the driver where orders are read, without connecting: the first page need not wait for it."""
-        if _READ_ORDERS & (worker.consumer_whitelist or _READ_ORDERS):
+        if workers.current().ranks:
             connections[conf().database]
 
     def before_process_message(self, broker: Broker, message: MessageProxy) -> None:

@@ -1,15 +1,12 @@
 """A worker leaves before it grows old or fat."""
 
-import resource
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from dramatiq import Broker, Middleware
 from dramatiq.broker import MessageProxy
 
-_STATUS = Path("/proc/self/statm")
+from exports.pipeline import memory
 
 
 class RecycleWorker(Middleware):
@@ -27,15 +24,5 @@ class RecycleWorker(Middleware):
         self._done += 1
         if self._done >= self._slices:
             self._leave("slices")
-        elif resident_mb() > self._rss_mb:
+        elif memory.resident_mb() > self._rss_mb:
             self._leave("memory")
-
-
-def resident_mb() -> float:
-    """Memory of this process now, in MiB; its peak where the system tells no more.
-
-    Source: proc(5), statm; getrusage(2), whose unit is bytes on macOS and KiB elsewhere.
-    """
-    if _STATUS.exists():
-        return int(_STATUS.read_text().split()[1]) * resource.getpagesize() / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)

@@ -13,10 +13,14 @@
 --   budget       count   most leases that read the database, over all tasks
 --   owner_limit  count   most running tasks of the owner
 --   digest       text    the worker's specification of this task
+--   spool        text    the worker's
+--   guard_leases   count   most such leases before a step of a slower queue may join while the database is spared
+--   guard_page_ms  ms      a page that takes no longer never slows anybody down
 -- USES
 --   time
 --   records
 --   leases
+--   guard
 --   events
 --   runnable
 --   enter
@@ -24,9 +28,10 @@
 -- REPLY
 --   ok           step, fence, record or '', constants or '', 1 if it starts the task, then the task's fields and values
 --   full         no place left under one of the limits; a task that its owner's limit keeps queued is proposed last
---   wait         ms until the first step is due
+--   wait         ms until the first step is due, or until the database may be asked for more again
 --   done         no step of this class is left
 --   stop         the task has ended or is being cancelled
+--   elsewhere    the task lies on another spool
 --   foreign      the task was planned with another specification; others are proposed first from now on
 --   gone         there is no such task
 local function answer(step, fence, starts)
@@ -42,7 +47,19 @@ local function first_due(now)
   return first[1]
 end
 
-local t = redis.call('HMGET', K.task, 'state', 'phase', 'digest')
+local SPARE_MS = 500
+
+-- The refusal where as many steps read the database as may. Where pages are slow, only those who want little join them.
+local function database_is_full(now, kind, queue)
+  local readers = redis.call('ZCOUNT', K.leases, '(' .. int(now), '+inf')
+  if readers >= tonumber(A.budget) then return {'full'} end
+  local yields = queue == 'normal' or queue == 'slow'
+  if yields and readers >= tonumber(A.guard_leases) and database_is_slow(kind, tonumber(A.guard_page_ms)) then
+    return {'wait', int(SPARE_MS)}
+  end
+end
+
+local t = redis.call('HMGET', K.task, 'state', 'phase', 'digest', 'kind', 'queue', 'spool')
 local state, phase = t[1], t[2]
 if not state then return {'gone'} end
 local now = now_ms()
@@ -54,6 +71,7 @@ end
 if (state ~= 'queued' and state ~= 'running') or cancel_requested() ~= '' then return {'stop'} end
 local class = class_of(phase)
 if class ~= A.class then return {'done'} end
+if (t[6] or '') ~= '' and t[6] ~= A.spool then return {'elsewhere'} end
 if class ~= 'plan' and t[3] ~= A.digest then
   redis.call('HSETNX', K.task, 'foreign_since', int(now))
   propose(class, now)
@@ -65,13 +83,15 @@ if state == 'queued' and redis.call('ZCARD', K.owner_running) >= tonumber(A.owne
 end
 if #held_steps / 2 >= tonumber(A.task_limit) then return {'full'} end
 local reads = class == 'plan' or class == 'shard'
-if reads and redis.call('ZCOUNT', K.leases, '(' .. int(now), '+inf') >= tonumber(A.budget) then return {'full'} end
+local full = reads and database_is_full(now, t[4], t[5])
+if full then return full end
 local step, refusal = first_due(now)
 if not step then return refusal end
 
 local fence = int(redis.call('HINCRBY', K.task, 'fence', 1))
 redis.call('ZREM', K.pending, step)
 redis.call('HDEL', K.task, 'foreign_since')
+take_turn()
 write_lease(step, {fence = fence, claim = A.claim, begun = '0', worker = A.worker}, now)
 if state == 'queued' then
   enter('running', now)

@@ -16,10 +16,12 @@
 --   pages       count   of the segment
 --   seg_rows    rows    of the segment
 --   took_ms     ms      to read, encode and append the page
+--   read_ms     ms      that a full page took to read; 0 for one that says nothing
 -- USES
 --   time
 --   records
 --   leases
+--   guard
 --   progress
 --   minutes
 --   buckets
@@ -43,6 +45,7 @@ if r.cursor ~= A.cursor then
   observe('page', tonumber(A.took_ms), PAGE_BUCKETS_MS)
   count_minute(now, 'rows', A.rows)
   progressed(now, A.rows)
+  if tonumber(A.read_ms) > 0 then note_latency(tonumber(A.read_ms)) end
 end
 l.begun = '1'
 write_lease(A.step, l, now)

@@ -21,7 +21,7 @@
 local function forget_plan()
   redis.call('DEL', K.plan, K.shards, K.pending, K.segments, K.done, K.parts)
   redis.call('HDEL', K.task, 'digest', 'as_of', 'file_name', 'plan_claim', 'recipe_claim', 'file_size',
-    'sha256', 'object_key', 'warnings', 'shard_count')
+    'sha256', 'object_key', 'warnings', 'shard_count', 'queue', 'spool')
   redis.call('HSET', K.task, 'phase', '')
   redis.call('ZADD', K.pending, 0, 'plan')
 end
@@ -78,7 +78,7 @@ for _, key in ipairs(OWN) do
 end
 redis.call('HDEL', K.task, 'error_code', 'error_phase', 'error_shard', 'error_page', 'error_cursor', 'error_attempts',
   'error_retryable', 'attempts_plan', 'attempts_render', 'attempts_upload', 'recoveries_plan', 'recoveries_render',
-  'recoveries_upload', 'most_parts', 'reopens', 'expires_at', 'foreign_since', 'run_ms', 'stalled_at')
+  'recoveries_upload', 'most_parts', 'reopens', 'expires_at', 'foreign_since', 'stranded_since', 'run_ms', 'stalled_at')
 redis.call('HSET', K.task, 'started_at', '', 'finished_at', '', 'rerun_call', A.call)
 redis.call('HINCRBY', K.task, 'epoch', 1)
 redis.call('ZREM', K.cleanup, A.cleanup_member)

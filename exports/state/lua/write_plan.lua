@@ -9,6 +9,8 @@
 --   digest     text    digest of the specification
 --   as_of      text    ISO 8601, UTC
 --   file_name  text    name of the file for people
+--   queue      text    fast, normal or slow
+--   spool      text    where its segments will lie
 --   shards*    text    shard id, planned rows, …
 -- USES
 --   time
@@ -40,7 +42,7 @@ if #A.shards == 0 then
   redis.call('ZADD', K.pending, 0, 'render')
 end
 redis.call('HSET', K.task, 'phase', phase, 'digest', A.digest, 'as_of', A.as_of,
-  'file_name', A.file_name, 'shard_count', int(#A.shards / 2),
+  'file_name', A.file_name, 'queue', A.queue, 'spool', A.spool, 'shard_count', int(#A.shards / 2),
   'planned_rows', int(rows), 'plan_claim', A.claim)
 drop_lease('plan')
 begin_progress(now)

@@ -8,6 +8,7 @@
 --   lease_ms  ms      life of a lease
 -- USES
 --   time
+--   shares
 local function parse_lease(text)
   local l = {}
   l.expiry, l.fence, l.claim, l.begun, l.worker = string.match(text, '^(%d+)|(%d+)|([^|]*)|(%d)|(.*)$')
@@ -31,9 +32,10 @@ local function count_run_time(now)
   redis.call('HSET', K.task, 'run_ms', int(number_of(t[1] or '') + gap), 'run_at', int(now))
 end
 
--- Give a lease its full life.
+-- Give a lease its full life, and its owner an account of the time since it had that last.
 local function write_lease(step, l, now)
   count_run_time(now)
+  if l.expiry then use_share(math.max(0, now - l.expiry + tonumber(A.lease_ms))) end
   l.expiry = now + tonumber(A.lease_ms)
   redis.call('HSET', K.running, step, table.concat({int(l.expiry), l.fence, l.claim, l.begun, l.worker}, '|'))
   if step ~= 'render' and step ~= 'upload' then
