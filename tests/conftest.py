@@ -40,8 +40,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM_BYTES:
-        tempfile.tempdir = str(MEMORY)
+    if "TMPDIR" not in os.environ:
+        tempfile.tempdir = memory()
+
+
+def memory() -> str | None:
+    """The folder that lies in memory, if there is room."""
+    return str(MEMORY) if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM_BYTES else None
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.conftest import memory
 from tests.reliability.figures import MARK
 from tests.soak import flatness
 from tests.soak.modes import MODES, SWEEPS, Loads, Suite
@@ -132,8 +133,20 @@ def run_tests(name: str, arguments: Sequence[str], *, limit_s: float, seed: int)
         *(f"--reliability-seed={seed}", f"--randomly-seed={seed}", f"--reliability-until={time.time() + limit_s:.0f}"),
         *arguments,
     ]
-    with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output, start_new_session=True)
+    with (
+        tempfile.TemporaryFile("w+") as output,
+        # What is killed does not clean up. Servers that refuse root must get through.
+        tempfile.TemporaryDirectory(prefix="exports-soak-", dir=memory(), ignore_cleanup_errors=True) as folder,
+    ):
+        Path(folder).chmod(0o755)
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": folder},
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
         try:
             code = process.wait(limit_s + GRACE_S / 4)
         except subprocess.TimeoutExpired:
