@@ -5,6 +5,7 @@ only redis.ConnectionError, and not in `requeue`, so a time-out kills the consum
 (https://github.com/Bogdanp/dramatiq/issues/894). Remove `_mapping` when a release maps both errors in all four.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -71,6 +72,7 @@ class HintBroker(RedisBroker):
 
     def __init__(self, **options: Any) -> None:
         self._consumers: dict[str, Any] = {}
+        self.taking = threading.Lock()
         super().__init__(**options)  # type: ignore[no-untyped-call]  # carries no types
 
     def waiting(self, queue_name: str) -> int:
@@ -114,12 +116,13 @@ def _hardened(base: Any) -> Callable[..., Consumer]:
             self._wait_s = timeout / 1000
 
         def __next__(self) -> Any:
-            if not self.message_cache and self.broker.at_work():
-                time.sleep(_AT_WORK_S)
-                return None
             with _mapping():
-                message = super().__next__()
-                if message is None:
+                with self.broker.taking:  # consumers that are rung at one moment must not take a message each
+                    at_work = not self.message_cache and self.broker.at_work()
+                    message = None if at_work else super().__next__()
+                if at_work:
+                    time.sleep(_AT_WORK_S)
+                elif message is None:
                     self.broker.client.blpop([self._bell], timeout=self._wait_s)
                 return message
 

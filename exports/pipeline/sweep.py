@@ -215,7 +215,9 @@ def clean_up() -> None:
 
 
 def _free_here() -> None:
-    """Free what ended tasks hold on this spool: a process of another host may have ended them."""
+    """Free what ended tasks hold on the disk of this host: a process of another host may have ended them."""
+    if storage.spool().remote:
+        return
     for task_id, state in store().states(storage.spool().task_ids()).items():
         if state in (State.SUCCEEDED, State.CANCELLED):
             storage.spool().remove(task_id)

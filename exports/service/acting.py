@@ -34,8 +34,6 @@ def cancel(task_id: str, *, principal: Principal, reason: str = "") -> TaskView:
         raise StateConflict("cannot_cancel", State.SUCCEEDED)
     with logs.bound(taskId=task_id, traceId=view.trace_id):
         _events.info("task.cancel", by=principal.owner, reason=reason or None, answer=word)
-        if word == "already":
-            endings.free(task_id, view.request)
         endings.settle(task_id, view.request, word)
     return read_task(task_id, principal=principal)
 

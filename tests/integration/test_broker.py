@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import dramatiq
 import pytest
@@ -151,6 +152,22 @@ def test_a_process_at_work_leaves_messages_of_all_queues_to_others(broker):
     assert broker.waiting("finish") == 1
     mine.ack(message)
     assert next(other).actor_name == "finish"
+
+
+def test_consumers_that_are_rung_at_one_moment_take_one_message_together(broker):
+    names = ("plan", "finish")
+    for name in names:
+        dramatiq.actor(lambda: None, broker=broker, actor_name=name, queue_name=name)
+    consumers = [broker.consume(name, timeout=50) for name in names]
+    with ThreadPoolExecutor(len(names)) as pool:
+        for _ in range(100):
+            for name in names:
+                broker.enqueue(dramatiq.Message(name, name, (), {}, {}))
+            [(consumer, message)] = [
+                pair for pair in zip(consumers, pool.map(next, consumers), strict=True) if pair[1] is not None
+            ]
+            consumer.ack(message)
+            broker.flush_all()
 
 
 def test_a_busy_worker_that_fetches_nothing_keeps_its_heartbeat(broker):
