@@ -84,7 +84,12 @@ ODD_CODES = ("a'b\"c", "50%s", "a @ b", "x|y", "back\\slash", "two\nlines", "ðŸ˜
 
 _KEYS = {
     "uuid": {"postgresql": "uuid", "sqlite": "char(32)", "mysql": "uuid"},
-    "coded": {"postgresql": "varchar(40)", "sqlite": "varchar(40)", "mysql": "varchar(40)"},
+    # On SQLite and MariaDB in no order of bytes: capitals stand among small letters.
+    "coded": {
+        "postgresql": "varchar(40)",
+        "sqlite": "varchar(40) COLLATE NOCASE",
+        "mysql": "varchar(40) COLLATE utf8mb4_general_ci",
+    },
     "numbered": {"postgresql": "bigint", "sqlite": "bigint", "mysql": "bigint"},
 }
 _TIMES = {"postgresql": "timestamptz", "sqlite": "datetime", "mysql": "datetime(6)"}
@@ -113,7 +118,7 @@ def new_keys(kind: type[OrdersKind], count: int, *, seed: int = 1) -> list[Any]:
     chosen = random.Random(seed)
     make: dict[str, Callable[[], Any]] = {
         "uuid": lambda: uuid.UUID(int=chosen.getrandbits(128), version=4),
-        "coded": lambda: f"C-{chosen.randrange(36**8):x}",
+        "coded": lambda: f"{chosen.choice('aBcDeF')}-{chosen.randrange(36**8):x}",
         "numbered": lambda: chosen.randrange(-(10**15), 10**15),
     }
     return [make[kind.name]() for _ in range(count)]

@@ -98,11 +98,7 @@ def _pages(
     wanted = ordering.of(source).index
     if way.index and (not way.sorts or not wanted or _has_index(constraints, *wanted)):
         return TableFinding("page query", fit=True, grave=False, text=f"a page is read by {way.index}")
-    text = (
-        f"a page is sorted out of its whole day, read by {way.index}"
-        if way.index
-        else f"a page reads the whole of {source.table}"
-    )
+    text = f"a page sorts its day, read by {way.index}" if way.index else f"a page reads the whole of {source.table}"
     if _is_small(source):
         return TableFinding("page query", fit=True, grave=False, text=f"{text}; the table is small")
     remedy = f": create an index on {source.table} ({', '.join(wanted)})" if wanted else ""
@@ -116,7 +112,8 @@ def _is_small(source: Source) -> bool:
 
 def _newest_day(source: Source, *, zone: zoneinfo.ZoneInfo) -> Bounds | None:
     with _statement() as connection:
-        rows = source.rows(connection).order_by(*ordering.of(source).order_by)
+        timed = source.rows(connection).filter(**{f"{source.time_field}__isnull": False})
+        rows = timed.order_by(*ordering.of(source).order_by)
         newest = rows.values_list(source.time_field, flat=True).last()
     if newest is None:
         return None
