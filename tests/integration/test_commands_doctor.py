@@ -66,6 +66,20 @@ def test_keys_that_do_not_rise_want_an_index_of_time_and_key(desk: Path, orders_
     assert found["uuid time index"] == ("OK", "uuid_orders.created_at has an index")
 
 
+def test_an_index_of_the_time_alone_may_leave_a_page_to_sort(desk: Path, mariadb_orders: OrdersDatabase) -> None:
+    """InnoDB's would do: it ends with the key."""
+    keyed_orders.create(mariadb_orders, keyed_orders.UuidKind, indexed=False)
+    mariadb_orders.execute("ALTER TABLE uuid_orders ENGINE = Aria, ADD INDEX by_time (created_at)")
+    keyed_orders.insert_many(mariadb_orders, 12_000)
+    mariadb_orders.execute("UPDATE uuid_orders SET created_at = created_at - INTERVAL 30 DAY")
+    keyed_orders.insert_many(mariadb_orders, 100)
+    with exports_settings(kinds=("tests.keyed_orders.UuidKind",)):
+        assert doctor()["uuid page query"] == (
+            "WARN",
+            "a page sorts its day, read by by_time: create an index on uuid_orders (created_at, id)",
+        )
+
+
 def test_an_evicting_redis_fails(desk: Path, redis_db: redis.Redis) -> None:
     redis_db.config_set("maxmemory-policy", "allkeys-lru")
     try:
