@@ -1,7 +1,7 @@
 """The manifest: what a file promises, what it holds and where, so that anybody can prove it later.
 
-It lies beside its artifact. Nothing in it depends on clock, host or who renders. No cell of any row but keys is in it,
-and no key where the kind says that keys are personal data.
+It lies beside its artifact. Nothing in it depends on clock, host or who renders. No cell of any row is in it but keys and
+what the kind's bounds are made of, and none of these where the kind says that keys are personal data.
 """
 
 import datetime as dt

@@ -7,7 +7,7 @@
 `taskId`, `shardId` and `traceId` are bound once and stand on every line below, those of libraries included.
 info: a state changed. warning: it will be tried again. error: someone must look.
 
-No cell of any row is ever a field; a row's key may be. The text of a foreign exception is left out for the same
+No cell of any row is ever a field; a row's key, or its cursor, may be. The text of a foreign exception is left out for the same
 reason (a driver's message can quote the row), its class and its place are kept.
 """
 

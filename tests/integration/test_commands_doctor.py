@@ -12,6 +12,7 @@ import pytest
 import redis
 from django.conf import settings
 from django.core.management import call_command
+from django.db import connections
 from django.test import override_settings
 
 from exports import storage
@@ -20,6 +21,7 @@ from exports.pipeline.diagnosis import Finding, Level
 from exports.pipeline.remedies import REMEDIES
 from exports.state.replies import WorkerSign
 from exports.state.store import store
+from tests import keyed_orders
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc
 from tests.reliability.test_processes_worker import clock_library
@@ -58,6 +60,39 @@ def test_a_page_of_a_large_table_is_read_by_the_key(desk: Path, sqlite_orders: O
     sqlite_orders.add(1, created_at=utc("2026-09-14 04:00:00"))
     sqlite_orders.add(20_000, created_at=utc("2026-09-14 05:00:00"))
     assert doctor()["orders page query"] == ("OK", "a page is read by INDEX sqlite_autoindex_orders_1")
+
+
+def test_keys_that_do_not_rise_want_an_index_of_time_and_key(desk: Path, orders_db: OrdersDatabase) -> None:
+    keyed_orders.create(orders_db, keyed_orders.UuidKind, indexed=False)
+    keyed_orders.insert_many(orders_db, 9_000)
+    with exports_settings(kinds=("tests.keyed_orders.UuidKind",)):
+        whole = "a page reads the whole of uuid_orders"
+        assert doctor()["uuid page query"] == ("OK", f"{whole}; the table is small")
+        keyed_orders.insert_many(orders_db, 3_000)
+        remedy = ": create an index on uuid_orders (created_at, id)"
+        assert doctor()["uuid page query"] == ("WARN", whole + remedy)
+        orders_db.execute("CREATE INDEX by_time_and_key ON uuid_orders (created_at, id)")
+        keyed_orders.insert_many(orders_db, 1)
+        # SQLite answers an EXPLAIN that it has prepared before from before the index.
+        connections[orders_db.alias].close()
+        found = doctor()
+    assert found["uuid page query"][0] == "OK", found["uuid page query"]
+    assert found["uuid page query"][1].endswith("by_time_and_key")
+    assert found["uuid time index"] == ("OK", "uuid_orders.created_at has an index")
+
+
+def test_an_index_of_the_time_alone_may_leave_a_page_to_sort(desk: Path, mariadb_orders: OrdersDatabase) -> None:
+    """InnoDB's would do: it ends with the key."""
+    keyed_orders.create(mariadb_orders, keyed_orders.UuidKind, indexed=False)
+    mariadb_orders.execute("ALTER TABLE uuid_orders ENGINE = Aria, ADD INDEX by_time (created_at)")
+    keyed_orders.insert_many(mariadb_orders, 12_000)
+    mariadb_orders.execute("UPDATE uuid_orders SET created_at = created_at - INTERVAL 30 DAY")
+    keyed_orders.insert_many(mariadb_orders, 100)
+    with exports_settings(kinds=("tests.keyed_orders.UuidKind",)):
+        assert doctor()["uuid page query"] == (
+            "WARN",
+            "a page sorts its day, read by by_time: create an index on uuid_orders (created_at, id)",
+        )
 
 
 def test_an_evicting_redis_fails(desk: Path, redis_db: redis.Redis) -> None:

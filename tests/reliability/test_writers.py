@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from exports.contracts import Drift, State
-from exports.kinds.orders.plan import Limits
+from exports.kinds.orders.bounds import Limits
 from exports.pipeline import constants
 from exports.state.store import store
 from tests import pipeline, services

@@ -3,8 +3,8 @@
 import pytest
 
 from exports.blocks import CELL, ROW, Block
+from exports.kinds.orders.bounds import Bounds
 from exports.kinds.orders.pages import finish, is_pure, repair
-from exports.kinds.orders.plan import Bounds
 from tests.databases import utc
 
 LINES = [b"1\x1fa\x1fb", b"2\x1f\x1fccc"]

@@ -1,5 +1,6 @@
 """What a kind of one's own must keep, and what the models refuse without a database."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,13 +22,39 @@ class Coded(ReadOnlyModel):
         db_table = "coded"
 
 
+CODE = Column("code", "编码", "Code", CellType.IDENTIFIER)
+
+
 class TextKey(OrdersKind):
     name = "coded"
     model = Coded
+    columns = (CODE,)
+
+
+class LooseTextKey(TextKey):
+    key_rises = False
+
+
+class TextKeyAsUuid(LooseTextKey):
+    columns = (replace(CODE, type=CellType.UUID),)
 
 
 class LooseKeys(OrdersKind):
     key_rises = False
+
+
+class Priced(ReadOnlyModel):
+    price: Any = models.DecimalField(primary_key=True, max_digits=9, decimal_places=2)
+    created_at: Any = models.DateTimeField()
+
+    class Meta:
+        managed = False
+        app_label = "exports"
+        db_table = "priced"
+
+
+class PriceKey(LooseTextKey):
+    model = Priced
 
 
 class KeyElsewhere(OrdersKind):
@@ -62,8 +89,9 @@ def of_type(name: str, kind: CellType) -> type[OrdersKind]:
         (of_type("created_at", CellType.DATE), "odd: created_at is a DateTimeField, no DATE"),
         (of_type("id", CellType.BOOLEAN), "odd: id is a BigIntegerField, no BOOLEAN"),
         (of_type("height", CellType.TEXT), "odd: the model has no field height"),
-        (TextKey, "coded: the primary key must be a whole number"),
-        (LooseKeys, "keys that do not rise with time are not supported"),
+        (TextKey, "coded: only whole numbers rise with time: set key_rises = False"),
+        (PriceKey, "coded: the primary key must be a whole number, a UUID or text"),
+        (TextKeyAsUuid, "coded: the key code must be shown as IDENTIFIER or TEXT"),
         (KeyElsewhere, "the first column must be the key, id"),
     ],
 )
@@ -71,6 +99,11 @@ def test_a_kind_that_breaks_a_rule_is_refused_with_the_reason(kind: type[OrdersK
     with pytest.raises(SettingInvalid, match=reason) as caught:
         kind()
     assert caught.value.name == "kinds"
+
+
+@pytest.mark.parametrize("kind", [LooseTextKey, LooseKeys])
+def test_keys_that_do_not_rise_may_be_text_or_numbers(kind: type[OrdersKind]) -> None:
+    assert kind().key_rises is False
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,11 @@ def sql(column: Column, *, spelling: Spelling, quoted: str, stored_scale: int | 
     return _template(column, spelling=spelling, stored_scale=stored_scale).format(c=quoted, s=column.scale)
 
 
+def key_sql(quoted: str, *, vendor: str, uuid: bool) -> str:
+    """SQL expression of a key's text, as its cell shows it where it is not masked. uuid: else any other type of key."""
+    return _SQL[vendor].get(CellType.UUID if uuid else CellType.IDENTIFIER, "{c}").format(c=quoted)
+
+
 def _template(column: Column, *, spelling: Spelling, stored_scale: int | None) -> str:
     vendor = spelling.vendor
     if column.type is CellType.DATETIME and vendor == "postgresql" and spelling.form is TimeForm.SERIAL:

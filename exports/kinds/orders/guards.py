@@ -5,6 +5,7 @@ refuses, and the role should have no right to write (`grants`).
 """
 
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -136,12 +137,18 @@ def _guard_sqlite(connection: BaseDatabaseWrapper) -> None:
     raw: Any = connection.connection
     raw.execute("PRAGMA query_only = ON")
     raw.create_function("export_float", 1, _float_text, deterministic=True)
+    raw.create_function("export_crc32", 1, _crc32, deterministic=True)
     raw.set_progress_handler(lambda: time.monotonic() > session.deadline, _PROGRESS_STEPS)
 
 
 def _float_text(value: Any) -> str | None:
     """SQLite's own text of a float keeps 15 digits only."""
     return repr(value) if isinstance(value, float) else None if value is None else str(value)
+
+
+def _crc32(key: Any) -> int:
+    """SQLite has no checksum of its own."""
+    return zlib.crc32(str(key).encode())
 
 
 _GUARDS = {"postgresql": _guard_postgresql, "mysql": _guard_mysql, "sqlite": _guard_sqlite}

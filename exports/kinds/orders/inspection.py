@@ -16,9 +16,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from exports.conf import conf
 from exports.contracts import Column, TimeForm
-from exports.kinds.orders import guards, plan
+from exports.kinds.orders import guards, ordering, plan
+from exports.kinds.orders.bounds import Bounds
 from exports.kinds.orders.pages import spelling_of
-from exports.kinds.orders.plan import Bounds
 from exports.kinds.orders.source import Source
 from exports.kinds.orders.statements import compile_page
 
@@ -44,7 +44,7 @@ def inspect(source: Source, *, columns: Sequence[Column], zone: zoneinfo.ZoneInf
         if not _exists(connection, source.table):
             return [TableFinding("table", fit=False, grave=True, text=f"there is no table {source.table} to be seen")]
         constraints = _constraints(connection, source.table)
-    return [_clock(), *_keys(source, constraints), _pages(source, columns=columns, zone=zone)]
+    return [_clock(), *_keys(source, constraints), _pages(source, constraints, columns=columns, zone=zone)]
 
 
 def _clock() -> TableFinding:
@@ -59,11 +59,12 @@ def has_time_index(source: Source) -> bool:
     """Raises: as `inspect`."""
     with _statement() as connection:
         constraints = _constraints(connection, source.table)
-    return _is_indexed(source, constraints)
+    return _has_index(constraints, source.time_field)
 
 
-def _is_indexed(source: Source, constraints: Sequence[dict[str, Any]]) -> bool:
-    return any(found["index"] and found["columns"][:1] == [source.time_field] for found in constraints)
+def _has_index(constraints: Sequence[dict[str, Any]], *columns: str) -> bool:
+    """Whether the first columns of one are these."""
+    return any(found["index"] and found["columns"][: len(columns)] == [*columns] for found in constraints)
 
 
 def _statement() -> Any:
@@ -88,12 +89,14 @@ def _keys(source: Source, constraints: Sequence[dict[str, Any]]) -> Iterator[Tab
     )
     text = "is unique" if unique else "has no unique index: rows could be lost between two pages"
     yield TableFinding("key", fit=unique, grave=True, text=f"{source.table}.{source.key} {text}")
-    indexed = _is_indexed(source, constraints)
+    indexed = _has_index(constraints, source.time_field)
     text = "has an index" if indexed else "has no index: each count at plan reads the whole table"
     yield TableFinding("time index", fit=indexed, grave=False, text=f"{source.table}.{source.time_field} {text}")
 
 
-def _pages(source: Source, *, columns: Sequence[Column], zone: zoneinfo.ZoneInfo) -> TableFinding:
+def _pages(
+    source: Source, constraints: Sequence[dict[str, Any]], *, columns: Sequence[Column], zone: zoneinfo.ZoneInfo
+) -> TableFinding:
     """The plan of a page of the newest row's day."""
     shard_bounds = _newest_day(source, zone=zone)
     if shard_bounds is None:
@@ -101,34 +104,54 @@ def _pages(source: Source, *, columns: Sequence[Column], zone: zoneinfo.ZoneInfo
     with _statement() as connection:
         spelling = spelling_of(connection, form=TimeForm.TEXT, masked=frozenset())
         query = compile_page(source, connection=connection, columns=columns, spelling=spelling, first=True)
-        parameters = query.parameters(connection, shard_bounds, key=int(shard_bounds.first), limit=conf().page_rows)
-        index = _EXPLAINS[connection.vendor](connection, query.page, parameters, source.table)
-    small = int(shard_bounds.last) - int(shard_bounds.first) < _SMALL
-    text = f"a page is read by {index}" if index else f"a page reads the whole of {source.table}"
-    note = "; the table is small" if small and not index else ""
-    return TableFinding("page query", fit=bool(index) or small, grave=False, text=text + note)
+        parameters = query.parameters(connection, shard_bounds, place=shard_bounds.first, limit=conf().page_rows)
+        way = _EXPLAINS[connection.vendor](connection, query.inner, parameters, source.table)
+    wanted = ordering.of(source).index
+    if way.index and (not way.sorts or not wanted or _has_index(constraints, *wanted)):
+        return TableFinding("page query", fit=True, grave=False, text=f"a page is read by {way.index}")
+    text = f"a page sorts its day, read by {way.index}" if way.index else f"a page reads the whole of {source.table}"
+    if _is_small(source):
+        return TableFinding("page query", fit=True, grave=False, text=f"{text}; the table is small")
+    remedy = f": create an index on {source.table} ({', '.join(wanted)})" if wanted else ""
+    return TableFinding("page query", fit=False, grave=False, text=text + remedy)
+
+
+def _is_small(source: Source) -> bool:
+    with _statement() as connection:
+        return source.rows(connection)[:_SMALL].count() < _SMALL
 
 
 def _newest_day(source: Source, *, zone: zoneinfo.ZoneInfo) -> Bounds | None:
     with _statement() as connection:
-        newest = source.rows(connection).order_by("-pk").values_list("pk", source.time_field).first()
+        timed = source.rows(connection).filter(**{f"{source.time_field}__isnull": False})
+        rows = timed.order_by(*ordering.of(source).order_by)
+        newest = rows.values_list(source.time_field, flat=True).last()
     if newest is None:
         return None
-    key, time = newest
-    time = time if time.tzinfo else time.replace(tzinfo=dt.UTC)
+    time = newest if newest.tzinfo else newest.replace(tzinfo=dt.UTC)
     day = time.astimezone(zone).date()
-    return Bounds.from_text(plan.day_now(source, day, largest=key, zone=zone).bounds)
+    return Bounds.from_text(plan.day_now(source, day, zone=zone, limit_ms=conf().plan_statement_timeout_ms).bounds)
 
 
-def _explain_postgresql(connection: BaseDatabaseWrapper, sql: str, parameters: list[Any], table: str) -> str:
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a page's rows are found. index: its name; "" if the whole table is read. sorts: they are not found in order."""
+
+    index: str
+    sorts: bool
+
+
+def _explain_postgresql(connection: BaseDatabaseWrapper, sql: str, parameters: list[Any], table: str) -> _Way:
+    """An incremental sort is none: it sorts the rows of one time only."""
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}", parameters)
         [answer] = cursor.fetchone()
     tree = answer if isinstance(answer, list) else json.loads(answer)
-    for node in _nodes(tree[0]["Plan"]):
-        if node.get("Relation Name") == table and node["Node Type"] == "Seq Scan":
-            return ""
-    return next((node["Index Name"] for node in _nodes(tree[0]["Plan"]) if "Index Name" in node), "")
+    nodes = list(_nodes(tree[0]["Plan"]))
+    sorts = any(node["Node Type"] == "Sort" for node in nodes)
+    if any(node.get("Relation Name") == table and node["Node Type"] == "Seq Scan" for node in nodes):
+        return _Way("", sorts)
+    return _Way(next((node["Index Name"] for node in nodes if "Index Name" in node), ""), sorts)
 
 
 def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -137,21 +160,23 @@ def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _nodes(inner)
 
 
-def _explain_sqlite(connection: BaseDatabaseWrapper, sql: str, parameters: list[Any], table: str) -> str:
-    """Lines such as `SEARCH orders USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)`."""
+def _explain_sqlite(connection: BaseDatabaseWrapper, sql: str, parameters: list[Any], table: str) -> _Way:
+    """Lines such as `SEARCH orders USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)`, `USE TEMP B-TREE FOR ORDER BY`."""
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)
         details = [str(row[3]) for row in cursor.fetchall()]
     search = next((line for line in details if line.startswith(f"SEARCH {table} USING ")), "")
-    return search.removeprefix(f"SEARCH {table} USING ").partition(" (")[0]
+    index = search.removeprefix(f"SEARCH {table} USING ").partition(" (")[0]
+    return _Way(index, "USE TEMP B-TREE FOR ORDER BY" in details)
 
 
-def _explain_mysql(connection: BaseDatabaseWrapper, sql: str, parameters: list[Any], table: str) -> str:
+def _explain_mysql(connection: BaseDatabaseWrapper, sql: str, parameters: list[Any], table: str) -> _Way:
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN {sql}", parameters)
         names = [column[0] for column in cursor.description]
         steps = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-    return next((str(step["key"]) for step in steps if step["table"] == table and step["key"]), "")
+    index = next((str(step["key"]) for step in steps if step["table"] == table and step["key"]), "")
+    return _Way(index, any("Using filesort" in str(step["Extra"]) for step in steps))
 
 
 _EXPLAINS = {"postgresql": _explain_postgresql, "sqlite": _explain_sqlite, "mysql": _explain_mysql}

@@ -9,7 +9,8 @@ from exports.conf import conf
 from exports.contracts import Column, ExportRequest, Preview, QueueName, Recount, Shard, Snapshot, TimeForm
 from exports.errors import PageTooLarge
 from exports.kinds.base import by_rows
-from exports.kinds.orders import grants, inspection, pages, plan, preview, rules, source, windows
+from exports.kinds.orders import grants, inspection, ordering, pages, plan, preview, rules, source, windows
+from exports.kinds.orders.bounds import Bounds
 from exports.kinds.orders.columns import ORDER_COLUMNS
 from exports.models import Order, ReadOnlyModel
 
@@ -17,9 +18,10 @@ from exports.models import Order, ReadOnlyModel
 class OrdersKind:
     """Rows of one table, a shard for each calendar day of the business zone, in key order.
 
-    A subclass sets `name`, `model`, `columns` and `file_label`. Three rules hold for its table: the key is a
-    whole number, unique, and the first column; keys rise with `time_field`; neither of the two ever changes.
-    The type of a column fits its field (`rules`).
+    A subclass sets `name`, `model`, `columns` and `file_label`. Three rules hold for its table: the key (a whole
+    number, a UUID or text) is unique, and the first column; keys rise with `time_field`, or `key_rises` is False and
+    rows stand in the order of time and key; neither of the two ever changes. The type of a column fits its field
+    (`rules`).
     """
 
     name = "orders"
@@ -31,8 +33,8 @@ class OrdersKind:
 
     def __init__(self) -> None:
         """Raises: SettingInvalid when model and columns break a rule above."""
-        self._source = source.Source(model=self.model, time_field=self.time_field)
-        rules.check(self.name, self._source, columns=self.columns, key_rises=self.key_rises)
+        self._source = source.Source(model=self.model, time_field=self.time_field, key_rises=self.key_rises)
+        rules.check(self.name, self._source, columns=self.columns)
         self._pages = pages.PageReader(self._source, columns=self.columns)
 
     def shard_ids(self, request: ExportRequest) -> list[str]:
@@ -63,7 +65,10 @@ class OrdersKind:
         return plan.recount(self._source, shard=shard, snapshot=snapshot)
 
     def keys(self, shard: Shard) -> tuple[str, str] | None:
-        return None if self.columns[0].personal else plan.Bounds.from_text(shard.bounds).keys
+        if self.columns[0].personal:
+            return None
+        bounds, order = Bounds.from_text(shard.bounds), ordering.of(self._source)
+        return order.key(bounds.first), order.key(bounds.last)
 
     def file_stem(self, request: ExportRequest) -> str:
         return f"{self.file_label}_{request.first_day}_{request.last_day}"

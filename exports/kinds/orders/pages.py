@@ -17,8 +17,8 @@ from exports.blocks import CELL, ROW, Block
 from exports.conf import conf
 from exports.contracts import Column, TimeForm
 from exports.errors import StepBroken
-from exports.kinds.orders import cells, guards
-from exports.kinds.orders.plan import Bounds
+from exports.kinds.orders import cells, guards, ordering
+from exports.kinds.orders.bounds import Bounds
 from exports.kinds.orders.source import Source
 from exports.kinds.orders.statements import PageQuery, compile_page
 
@@ -42,6 +42,7 @@ class PageReader:
 
     def __init__(self, source: Source, *, columns: Sequence[Column]) -> None:
         self._source = source
+        self._ordering = ordering.of(source)
         self._columns = tuple(columns)
         self._finishers: dict[tuple[cells.Spelling, bool], dict[int, cells.Finisher]] = {}
         self._compiled: dict[tuple[str, cells.Spelling, bool], PageQuery] = {}
@@ -54,14 +55,14 @@ class PageReader:
         with _statement(parsed) as connection:
             spelling = spelling_of(connection, form=form, masked=masked)
             query = self._query(connection, spelling=spelling, first=not cursor)
-            parameters = query.parameters(connection, parsed, key=int(cursor or parsed.first), limit=limit)
+            parameters = query.parameters(connection, parsed, place=cursor or parsed.first, limit=limit)
             raw = _FETCH[connection.vendor](connection, query.page, parameters)
         if not raw.rows:
             return EMPTY
         block = Block(raw.data, raw.rows, raw.last_key)
         if not is_pure(block, length=raw.length, width=len(self._columns), validate=not _sends_utf8(connection)):
             block = self._repaired(parsed, query, parameters)
-        if self._source.key not in masked and not _ends_with_key(block):
+        elif self._source.key not in masked and not _ends_with(self._ordering.key(block.last_key), block):
             raise StepBroken("the database joined a page in another order than that of its keys")
         infinite = connection.vendor == "postgresql" and cells.may_hold_infinite(block.grid, columns=self._columns)
         return finish(block, finishers=self._finishing(spelling, infinite=infinite), width=len(self._columns))
@@ -93,12 +94,12 @@ class PageReader:
         if not rows:
             return EMPTY
         lines, replaced = [], []
-        for *values, key in rows:
+        for *values, place in rows:
             given = [bytes(value or b"") for value in values]
             repaired = [repair(cell) for cell in given]
             lines.append(CELL.join(repaired))
             if repaired != given:
-                replaced.append(str(key))
+                replaced.append(self._ordering.key(str(place)))
         return Block(ROW.join(lines), len(rows), str(rows[-1][-1]), tuple(replaced))
 
 
@@ -139,10 +140,10 @@ def _surrogate_keys(keys: list[bytes], given: list[bytes], finished: list[bytes]
     return [key.decode() for key, before, after in pairs if cells.lost_surrogates(before, after)]
 
 
-def _ends_with_key(block: Block) -> bool:
-    """Whether the last row is that of the largest key: SQLite states no order for `group_concat`."""
+def _ends_with(key: str, block: Block) -> bool:
+    """Whether the last row is that of the page's last key: SQLite states no order for `group_concat`."""
     last_row = block.data[block.data.rfind(ROW) + 1 :]
-    return last_row.partition(CELL)[0] == block.last_key.encode()
+    return last_row.partition(CELL)[0] == key.encode()
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -1,10 +1,10 @@
 """Which rows an export promises: the database's time, the largest key, and one aggregate a day.
 
-A row belongs if its time lies in the day and before `as_of`, and its key is at most the largest key at plan.
+A row belongs if its time lies in the day and before `as_of` and, where keys rise with time, its key is at most the
+largest key at plan.
 """
 
 import datetime as dt
-import json
 import time
 import zoneinfo
 from dataclasses import dataclass
@@ -12,18 +12,16 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Max
 
 from exports.conf import conf
 from exports.contracts import Drift, Recount, Shard, Snapshot
 from exports.errors import SourceUnavailable
-from exports.kinds.orders import guards, windows
+from exports.kinds.orders import guards, ordering, windows
+from exports.kinds.orders.bounds import Bounds, Limits
 from exports.kinds.orders.failures import TIMEOUT
 from exports.kinds.orders.source import CompiledRows, Marks, Source, compiled
 
 XMIN_POLL_S = 0.1
-CHECKSUM_MODULUS = 1_000_003
-"""Keys are summed modulo this prime, so that the sum of millions of large keys cannot overflow."""
 
 _CLOCKS = {
     "postgresql": "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'),"
@@ -33,61 +31,12 @@ _CLOCKS = {
     "sqlite": "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now'), ''",
 }
 
-_COUNT = "SELECT count(*), min({key}), max({key}), sum({key} %% {modulus}) FROM ({rows}) AS day_rows"
-
 _counts: "WeakKeyDictionary[BaseDatabaseWrapper, dict[Source, tuple[str, CompiledRows]]]" = WeakKeyDictionary()
 # Every transaction below this number has ended; on a replica: was replayed to its end.
 _SETTLED = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
 
 _ENDED = """SELECT pg_snapshot_xmin(pg_current_snapshot())::text::numeric >= %s::numeric AND NOT EXISTS (
     SELECT FROM pg_locks WHERE locktype = 'transactionid' AND transactionid::text = ANY(%s::text[]))"""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What a shard's reads need. Half-open times, UTC; both keys included; first and last are "" for an empty day.
-
-    settled: see `Limits`.
-    """
-
-    start: dt.datetime
-    end: dt.datetime
-    first: str
-    last: str
-    checksum: int
-    settled: str = ""
-
-    def to_text(self) -> str:
-        plain = [self.start.isoformat(), self.end.isoformat(), self.first, self.last, self.checksum, self.settled]
-        return json.dumps(plain, separators=(",", ":"))
-
-    @property
-    def keys(self) -> tuple[str, str]:
-        return self.first, self.last
-
-    @classmethod
-    def from_text(cls, text: str) -> "Bounds":
-        start, end, *others = json.loads(text)
-        return cls(dt.datetime.fromisoformat(start), dt.datetime.fromisoformat(end), *others)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What every shard of a plan shares. key: the largest; "" for an empty table.
-
-    settled: PostgreSQL's number of the oldest transaction that was open at plan, "" elsewhere. A replica that has not
-    replayed all older ones lacks rows of the plan.
-    """
-
-    key: str
-    settled: str = ""
-
-    def to_text(self) -> str:
-        return f"{self.key}|{self.settled}"
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> "Limits":
-        return cls(*snapshot.bounds.split("|"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +63,12 @@ def take_snapshot(source: Source, *, window_end: dt.datetime) -> Snapshot:
     certain = _ended(older) if older else True
     settled = _settled()
     with _statement(settled) as connection:
-        largest = source.rows(connection).aggregate(largest=Max("pk"))["largest"]
-    limits = Limits(key="" if largest is None else str(largest), settled=settled)
+        limits = Limits(key=ordering.of(source).limit(connection), settled=settled)
     return Snapshot(as_of=as_of, bounds=limits.to_text(), certain=certain)
 
 
 def plan_shard(source: Source, *, snapshot: Snapshot, shard_id: str, window: tuple[dt.datetime, dt.datetime]) -> Shard:
-    """Count one day, and find its smallest and largest key."""
+    """Count one day, and find its first and last row."""
     start, end = window[0], max(window[0], min(window[1], snapshot.as_of))
     limits = Limits.of(snapshot)
     totals = _count(source, limits=limits, window=(start, end))
@@ -135,9 +83,11 @@ def plan_shard(source: Source, *, snapshot: Snapshot, shard_id: str, window: tup
     return Shard(id=shard_id, label=shard_id, bounds=bounds.to_text(), planned=totals.rows)
 
 
-def day_now(source: Source, day: dt.date, *, largest: int, zone: zoneinfo.ZoneInfo) -> Shard:
-    """A day as it is at this moment, without a promise. largest: key that no row is beyond."""
-    snapshot = Snapshot(as_of=dt.datetime.max.replace(tzinfo=dt.UTC), bounds=Limits(str(largest)).to_text())
+def day_now(source: Source, day: dt.date, *, zone: zoneinfo.ZoneInfo, limit_ms: int) -> Shard:
+    """A day as it is at this moment, without a promise."""
+    with guards.statement(limit_ms=limit_ms) as connection:
+        limits = Limits(ordering.of(source).limit(connection))
+    snapshot = Snapshot(as_of=dt.datetime.max.replace(tzinfo=dt.UTC), bounds=limits.to_text())
     return plan_shard(source, snapshot=snapshot, shard_id=str(day), window=windows.day_bounds(day, zone=zone))
 
 
@@ -161,8 +111,9 @@ def _count(source: Source, *, limits: Limits, window: tuple[dt.datetime, dt.date
         return _Totals(rows=0, first="", last="", checksum=0)
     with _statement(limits.settled) as connection, connection.cursor() as cursor:
         sql, rows = _compile_count(source, connection)
+        order = ordering.of(source)
         times = {"start": source.time(connection, start), "end": source.time(connection, end)}
-        cursor.execute(sql, rows.parameters(**times, last=int(limits.key)))
+        cursor.execute(sql, rows.parameters(**times, **order.belonging_values(limits.key)) * order.copies)
         count, first, last, checksum = cursor.fetchone()
     return _Totals(
         rows=count,
@@ -176,11 +127,10 @@ def _compile_count(source: Source, connection: BaseDatabaseWrapper) -> tuple[str
     """SQL of the count, and the compiled rows in it; kept for as long as the connection."""
     known = _counts.setdefault(connection, {})
     if source not in known:
-        marks = Marks.of(source, connection)
-        window = source.window(connection, start=marks.start, end=marks.end, last=marks.last)
-        rows = compiled(source, connection, window.order_by().values_list(source.key), marks)
-        key = connection.ops.quote_name(source.key)
-        known[source] = (_COUNT.format(key=key, modulus=CHECKSUM_MODULUS, rows=rows.sql), rows)
+        marks, order = Marks.of(source, connection), ordering.of(source)
+        belonging = source.rows(connection).filter(order.belonging(marks))
+        rows = compiled(source, connection, belonging.order_by().values_list(*order.fields), marks)
+        known[source] = (order.count_sql(connection, rows.sql), rows)
     return known[source]
 
 

@@ -6,8 +6,6 @@ import zoneinfo
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from django.db.models import Max
-
 from exports.contracts import Preview, Shard
 from exports.errors import SourceUnavailable
 from exports.kinds.orders import guards, inspection, plan, windows
@@ -58,8 +56,7 @@ def _count(
     """By the time alone: an index on it answers without the rows."""
     with guards.statement(limit_ms=_left_ms(deadline)) as connection, connection.cursor() as cursor:
         marks = Marks.of(source, connection)
-        within = {f"{source.time_field}__gte": marks.start, f"{source.time_field}__lt": marks.end}
-        found = source.rows(connection).filter(**within).order_by().values_list(source.key)
+        found = source.rows(connection).filter(source.within(marks)).order_by().values_list(source.key)
         rows = compiled(source, connection, found, marks)
         count = _COUNT.format(rows=rows.sql)
         parameters: list[Any] = []
@@ -78,9 +75,7 @@ def _sample(
     if not counts:
         return None
     day = min(counts, key=lambda day: counts[day])
-    with guards.statement(limit_ms=_left_ms(deadline)) as connection:
-        largest = source.rows(connection).aggregate(largest=Max("pk"))["largest"]
-    return plan.day_now(source, day, largest=largest, zone=zone)
+    return plan.day_now(source, day, zone=zone, limit_ms=_left_ms(deadline))
 
 
 def _issues(source: Source, days: Sequence[dt.date], *, zone: zoneinfo.ZoneInfo) -> list[str]:

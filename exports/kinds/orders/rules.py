@@ -1,6 +1,6 @@
 """What a kind's declaration must be like, told by name at start: a wrong one would break a file, or a row, much later."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.db import models
 
@@ -20,17 +20,27 @@ _FIELDS: dict[CellType, tuple[type, ...]] = {
     CellType.DATETIME: (models.DateTimeField,),
     CellType.BYTES: (models.BinaryField,),
 }
+# A cursor holds the key as its cell shows it.
+_KEYS: Mapping[type, tuple[CellType, ...]] = {
+    models.IntegerField: (CellType.INTEGER, CellType.IDENTIFIER, CellType.TEXT),
+    models.UUIDField: (CellType.UUID,),
+    models.CharField: (CellType.IDENTIFIER, CellType.TEXT),
+}
 
 
-def check(name: str, source: Source, *, columns: Sequence[Column], key_rises: bool) -> None:
+def check(name: str, source: Source, *, columns: Sequence[Column]) -> None:
     """Raises: SettingInvalid with the name of the kind and the rule that it breaks."""
     key = source.field(source.key)
-    if not isinstance(key, models.IntegerField):
-        raise SettingInvalid("kinds", f"{name}: the primary key must be a whole number")
-    if not key_rises:
-        raise SettingInvalid("kinds", f"{name}: keys that do not rise with time are not supported")
+    shown = next((types for field, types in _KEYS.items() if isinstance(key, field)), ())
+    if not shown:
+        raise SettingInvalid("kinds", f"{name}: the primary key must be a whole number, a UUID or text")
+    if source.key_rises and not isinstance(key, models.IntegerField):
+        raise SettingInvalid("kinds", f"{name}: only whole numbers rise with time: set key_rises = False")
     if columns[0].name != key.name:
         raise SettingInvalid("kinds", f"{name}: the first column must be the key, {key.name}")
+    if columns[0].type not in shown:
+        allowed = " or ".join(kind.name for kind in shown)
+        raise SettingInvalid("kinds", f"{name}: the key {key.name} must be shown as {allowed}")
     for column in columns:
         field = source.field(column.name)
         if field is None:

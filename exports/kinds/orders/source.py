@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import QuerySet
+from django.db.models import IntegerField, Q, QuerySet
 
 from exports.models import ReadOnlyModel
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The table: its model and its time field."""
+    """The table: its model and its time field. key_rises: whether its keys rise with that time."""
 
     model: type[ReadOnlyModel]
     time_field: str
+    key_rises: bool
 
     @property
     def key(self) -> str:
@@ -37,15 +38,18 @@ class Source:
     def rows(self, connection: BaseDatabaseWrapper) -> QuerySet[Any]:
         return self.model.objects.using(connection.alias)
 
-    def window(self, connection: BaseDatabaseWrapper, *, start: Any, end: Any, last: Any) -> QuerySet[Any]:
-        """Rows with start <= time < end whose key is at most `last`."""
-        return self.rows(connection).filter(
-            **{f"{self.time_field}__gte": start, f"{self.time_field}__lt": end, "pk__lte": last}
-        )
+    def within(self, marks: "Marks") -> Q:
+        """Rows with start <= time < end."""
+        return Q((f"{self.time_field}__gte", marks.start), (f"{self.time_field}__lt", marks.end))
 
     def time(self, connection: BaseDatabaseWrapper, moment: dt.datetime) -> Any:
         """A moment as a parameter of this database."""
         return self.field(self.time_field).get_db_prep_value(moment, connection)
+
+    def key_value(self, connection: BaseDatabaseWrapper, text: str) -> Any:
+        """A key's text as a parameter of this database."""
+        key = self.field(self.key)
+        return key.get_db_prep_value(key.to_python(text), connection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +58,28 @@ class Marks:
 
     start: dt.datetime
     end: dt.datetime
-    first: int
-    last: int
+    first: Any
+    last: Any
 
     @classmethod
     def of(cls, source: Source, connection: BaseDatabaseWrapper) -> "Marks":
-        """The key marks are the largest keys that the column can hold: beyond them Django leaves a condition out."""
-        kind = source.field(source.key).get_internal_type()
-        _, largest = connection.ops.integer_field_range(kind)
+        first, last = _marked_keys(source.field(source.key), connection)
         return cls(
             start=dt.datetime(9000, 1, 1, tzinfo=dt.UTC),
             end=dt.datetime(9000, 1, 2, tzinfo=dt.UTC),
-            first=(largest or 1 << 62) - 1,
-            last=largest or 1 << 62,
+            first=first,
+            last=last,
         )
+
+
+def _marked_keys(key: Any, connection: BaseDatabaseWrapper) -> tuple[Any, Any]:
+    """Of whole numbers the largest that the column can hold: beyond them Django leaves a condition out."""
+    if not isinstance(key, IntegerField):
+        return key.to_python("ffffffff-ffff-4fff-bfff-fffffffffff1"), key.to_python(
+            "ffffffff-ffff-4fff-bfff-fffffffffff2"
+        )
+    _, largest = connection.ops.integer_field_range(key.get_internal_type())
+    return (largest or 1 << 62) - 1, largest or 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +88,26 @@ class CompiledRows:
 
     sql: str
     _given: tuple[Any, ...]
-    _places: Mapping[str, int]
+    _places: Mapping[str, tuple[int, ...]]
 
     def parameters(self, **values: Any) -> list[Any]:
-        """values: start, end (see `Source.time`), last and, if the queryset has it, first."""
+        """values: for each of the marks start, end, first and last that the queryset has."""
         filled = list(self._given)
         for name, value in values.items():
-            filled[self._places[name]] = value
+            for at in self._places[name]:
+                filled[at] = value
         return filled
 
 
 def compiled(source: Source, connection: BaseDatabaseWrapper, rows: QuerySet[Any], marks: Marks) -> CompiledRows:
     """rows: filtered by the marks."""
     sql, given = rows.query.get_compiler(connection.alias).as_sql()
+    key = source.field(source.key)
     sought = {
         "start": source.time(connection, marks.start),
         "end": source.time(connection, marks.end),
-        "first": marks.first,
-        "last": marks.last,
+        "first": key.get_db_prep_value(marks.first, connection),
+        "last": key.get_db_prep_value(marks.last, connection),
     }
-    places = {name: given.index(mark) for name, mark in sought.items() if mark in given}
+    places = {name: tuple(at for at, value in enumerate(given) if value == mark) for name, mark in sought.items()}
     return CompiledRows(sql, tuple(given), places)

@@ -1,6 +1,6 @@
 """The SQL of a page. The inner query is a Django queryset; what makes text of it is wrapped around as text.
 
-* inner: columns of the rows of the day with `key > %s AND key <= last key`, `ORDER BY key LIMIT %s`
+* inner: columns of the rows of the day behind a place (`ordering`), with `LIMIT %s`
 * page: the rows of `inner` joined to one value (PostgreSQL, SQLite) or one value a row (MariaDB, MySQL)
 * rows: each cell of `inner` as a value of bytes, for a page that must be repaired
 """
@@ -13,8 +13,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import DecimalField
 
 from exports.contracts import Column
-from exports.kinds.orders import cells
-from exports.kinds.orders.plan import Bounds
+from exports.kinds.orders import cells, ordering
+from exports.kinds.orders.bounds import Bounds
+from exports.kinds.orders.ordering import Ordering
 from exports.kinds.orders.source import CompiledRows, Marks, Source, compiled
 
 _CHUNK = 40  # PostgreSQL takes at most 100 arguments to a function
@@ -22,16 +23,16 @@ _CHUNK = 40  # PostgreSQL takes at most 100 arguments to a function
 _PAGES = {
     # The length of the joined value less its separators is the sum of the rows' lengths; the same aggregate named
     # twice is computed once, and a sum over the rows would make each row's text twice. PostgreSQL never cuts a value.
-    "postgresql": "SELECT string_agg(line, E'\\x1e' ORDER BY k), count(*), max(k),"
-    " octet_length(string_agg(line, E'\\x1e' ORDER BY k)) - count(*) + 1"
-    " FROM (SELECT {row} AS line, {key} AS k FROM ({inner}) AS read_rows) AS page",
+    "postgresql": "SELECT string_agg(line, E'\\x1e' ORDER BY {sql.joined}), count(*), {sql.last},"
+    " octet_length(string_agg(line, E'\\x1e' ORDER BY {sql.joined})) - count(*) + 1"
+    " FROM (SELECT {row} AS line, {sql.carried} FROM ({inner}) AS read_rows) AS page",
     # SQLite takes no ORDER BY in group_concat: the order of the subquery holds, and the reader checks it.
     # MATERIALIZED: without it the text of each row is made twice, once for its length.
-    "sqlite": "WITH page AS MATERIALIZED (SELECT {row} AS line, {key} AS k FROM ({inner}) AS read_rows)"
-    " SELECT CAST(group_concat(line, char(30)) AS BLOB), count(*), max(k), sum(length(CAST(line AS BLOB))) FROM page",
-    "mysql": "SELECT {row} AS line, {key} AS k FROM ({inner}) AS read_rows ORDER BY k",
+    "sqlite": "WITH page AS MATERIALIZED (SELECT {row} AS line, {sql.carried} FROM ({inner}) AS read_rows)"
+    " SELECT CAST(group_concat(line, char(30)) AS BLOB), count(*), {sql.last}, sum(length(CAST(line AS BLOB))) FROM page",
+    "mysql": "SELECT {row} AS line, {sql.place} FROM ({inner}) AS read_rows ORDER BY {sql.order}",
 }
-_ROWS = "SELECT {cells}, {key} AS k FROM ({inner}) AS read_rows ORDER BY k"
+_ROWS = "SELECT {cells}, {sql.place} FROM ({inner}) AS read_rows ORDER BY {sql.order}"
 _BYTES = {
     "postgresql": "convert_to(concat({cell}), 'UTF8')",
     "sqlite": "CAST({cell} AS BLOB)",
@@ -41,16 +42,17 @@ _BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """Two forms of the same page; `parameters` fits both."""
+    """Three texts about the same page; `parameters` fits each."""
 
+    inner: str
     page: str
     rows: str
-    _source: Source
+    _ordering: Ordering
     _inner: CompiledRows
 
-    def parameters(self, connection: BaseDatabaseWrapper, bounds: Bounds, *, key: int, limit: int) -> list[Any]:
-        times = {name: self._source.time(connection, getattr(bounds, name)) for name in ("start", "end")}
-        return [*self._inner.parameters(**times, first=key, last=int(bounds.last)), limit]
+    def parameters(self, connection: BaseDatabaseWrapper, bounds: Bounds, *, place: str, limit: int) -> list[Any]:
+        values = self._ordering.page_values(connection, bounds, place=place)
+        return [*self._inner.parameters(**values), limit]
 
 
 def compile_page(
@@ -61,30 +63,30 @@ def compile_page(
     spelling: cells.Spelling,
     first: bool,
 ) -> PageQuery:
-    """first: the key given later belongs to the page itself (`>=`); else the page starts behind it (`>`)."""
+    """first: the place given later belongs to the page itself (`>=`); else the page starts behind it (`>`)."""
     shown = [column for column in columns if column.name not in spelling.masked]
-    inner = _inner(source, connection=connection, columns=shown, first=first)
+    order = ordering.of(source)
+    inner = _inner(source, order, connection=connection, columns=shown, first=first)
     texts = [_text(source, column, connection=connection, spelling=spelling) for column in columns]
-    parts = {"inner": f"{inner.sql} LIMIT %s", "key": connection.ops.quote_name(source.key)}
+    limited = f"{inner.sql} LIMIT %s"
+    parts: dict[str, Any] = {"inner": limited, "sql": order.page_sql(connection)}
     vendor = connection.vendor
     return PageQuery(
+        inner=limited,
         page=_PAGES[vendor].format(row=_ROW_TEXTS[vendor](texts), **parts),
         rows=_ROWS.format(cells=", ".join(_BYTES[vendor].format(cell=text) for text in texts), **parts),
-        _source=source,
+        _ordering=order,
         _inner=inner,
     )
 
 
-def _inner(source: Source, *, connection: BaseDatabaseWrapper, columns: Sequence[Column], first: bool) -> CompiledRows:
+def _inner(
+    source: Source, order: Ordering, *, connection: BaseDatabaseWrapper, columns: Sequence[Column], first: bool
+) -> CompiledRows:
     marks = Marks.of(source, connection)
-    names = dict.fromkeys([source.key, *(column.name for column in columns)])
-    rows = (
-        source.window(connection, start=marks.start, end=marks.end, last=marks.last)
-        .filter(**{"pk__gte" if first else "pk__gt": marks.first})
-        .order_by("pk")
-        .values_list(*names)
-    )
-    return compiled(source, connection, rows, marks)
+    names = dict.fromkeys([*order.fields, *(column.name for column in columns)])
+    rows = source.rows(connection).filter(order.page(marks, first=first)).order_by(*order.order_by)
+    return compiled(source, connection, rows.values_list(*names), marks)
 
 
 def _text(source: Source, column: Column, *, connection: BaseDatabaseWrapper, spelling: cells.Spelling) -> str:
