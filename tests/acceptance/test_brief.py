@@ -319,6 +319,7 @@ def test_four_shards_and_never_five_run_at_once(open_site: Open) -> None:
         site.start_worker("lanes")
     site.start_worker("fast")
     site.start_web()
+    wait_for(lambda: len([line for line in site.logs() if line["event"] == "worker.started"]) == 7)
     task_id = site.submit(*WINDOW)
     assert site.wait(task_id)["state"] == "succeeded"
     changes = {"shard.started": 1, "shard.ended": -1}

@@ -206,7 +206,7 @@ def read_pages(state: Store, held: Claim, *, pages: int, read_ms: float) -> None
     cursor = state.shards(held.ref.id)[0].cursor
     for _ in range(pages):
         before, cursor = cursor, str(int(cursor or 0) + 10)
-        state.commit(held, old_cursor=before, cursor=cursor, rows=10, segment=segment, read_ms=read_ms)
+        state.commit(held, old_cursor=before, cursor=cursor, rows=10, segment=segment, took_ms=round(read_ms), read_ms=read_ms)
 
 
 def try_claim(task: TaskRef) -> Claim | NoClaim:

@@ -14,6 +14,7 @@ from exports.pipeline import hints, plan, shard, steps, sweep
 from exports.pipeline.specification import specify
 from exports.state.replies import Claim, NoClaim, WorkerSign
 from exports.state.store import store
+from exports.storage.spool import FolderSpool
 from tests import pipeline
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc
@@ -57,7 +58,7 @@ def read_one_shard() -> None:
 
 
 def test_a_spool_keeps_its_name_and_another_has_another(tmp_path: Path) -> None:
-    names = [storage.Spool(tmp_path / host).id for host in ("a", "b", "a")]
+    names = [FolderSpool(tmp_path / host).id for host in ("a", "b", "a")]
     assert names[0] == names[2] != names[1]
     assert (tmp_path / "a" / "id").read_text() == names[0]
     assert not list((tmp_path / "a").glob(".*"))

@@ -140,7 +140,7 @@ def test_the_parts_of_an_upload_belong_to_it_though_threads_send_them(
 def test_spans_of_several_processes_arrive_over_otlp_when_they_stop(
     orders: OrdersDatabase, desk: Path, valkey: services.Valkey
 ) -> None:
-    settings = {"TRACING": "on", "PAGE_ROWS": "5", "PAGE_ROWS_MIN": "5"}
+    settings = {"TRACING": "on", "PAGE_ROWS": "5", "PAGE_ROWS_MIN": "5", "FAST_ROWS": "0"}
     with (
         receiving() as collector,
         running(Site(desk, valkey=valkey, database_url=f"sqlite:///{orders.settings['NAME']}", **settings)) as site,

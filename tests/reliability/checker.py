@@ -37,7 +37,7 @@ _AFTER: dict[str, set[str]] = {
 }
 """State events, and what may follow each."""
 _SHARED = re.compile(
-    r"export:(identity|workers|metrics|spool|history|cleanup|notify|lost|sweep-lock|index:.+|request:[0-9a-f]{64})"
+    r"export:(identity|workers|metrics|spool|shares|latency|history|cleanup|notify|lost|sweep-lock|index:.+|request:[0-9a-f]{64})"
 )
 _OF_TASK = re.compile(rf"export:({'|'.join(keys._OF_TASK)}):(.+)")
 _GONE_AT_THE_END = {"plan", "pending", "segments", "done", "parts", "running"}

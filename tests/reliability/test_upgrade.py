@@ -22,8 +22,8 @@ def site(desk: Path, sqlite_orders: OrdersDatabase, valkey: services.Valkey) -> 
     sqlite_orders.insert(
         {"id": number, "created_at": utc(f"{DAYS[number % 2]} 04:00:{number // 2:02d}")} for number in range(ROWS)
     )
-    # Pages so small that a plan leaves its task to the lanes.
-    settings = {"PAGE_ROWS": "5", "PAGE_ROWS_MIN": "5"}
+    # A plan leaves its task to the lanes, and a task that only the other version is there for is not given up meanwhile.
+    settings = {"PAGE_ROWS": "5", "PAGE_ROWS_MIN": "5", "FAST_ROWS": "0", "LEASE_MS": "60000"}
     database_url = f"sqlite:///{sqlite_orders.settings['NAME']}"
     with running(Site(desk, valkey=valkey, database_url=database_url, **settings)) as found:
         found.start_web()
