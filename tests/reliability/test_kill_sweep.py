@@ -13,7 +13,7 @@ from tests.reliability.sweeping import Found, Sample
 from tests.reliability.world import World
 
 pytestmark = pytest.mark.timeout(3600)
-FOR_ALL = {b"identity", b"workers", b"metrics", b"spool", b"history", b"sweep-lock"}
+FOR_ALL = {b"identity", b"workers", b"metrics", b"spool", b"shares", b"latency", b"history", b"sweep-lock"}
 """Keys that belong to no task."""
 
 

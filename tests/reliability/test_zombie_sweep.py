@@ -15,6 +15,9 @@ from tests.reliability.world import World, sweep_once
 pytestmark = pytest.mark.timeout(3600)
 _OF_TIME = (b"export:workers", b"export:lost", b"export:sweep-lock", b"export:cleanup")
 """Keys that any worker moves on as time passes."""
+_METRICS = b"export:metrics"
+_HITS = b"request_hits"
+"""A submit that wakes up when another has made its task counts as one that found it."""
 
 
 def run_out_leases(world: World) -> None:
@@ -32,8 +35,12 @@ def run_out_cleanups(world: World) -> None:
 
 
 def kept(world: World) -> dict[bytes, object]:
-    """All that Redis knows of tasks, but for what time changes."""
-    return {key: world.state.dump(key) for key in world.state.keys("export:*") if key not in _OF_TIME}
+    """All that Redis knows of tasks, but for what time changes; each counter by its name."""
+    found: dict[bytes, object] = {
+        key: world.state.dump(key) for key in world.state.keys("export:*") if key not in (*_OF_TIME, _METRICS)
+    }
+    counters: dict[bytes, bytes] = world.state.hgetall(_METRICS)
+    return found | {_METRICS + b" " + name: count for name, count in counters.items() if name != _HITS}
 
 
 def sweep_zombies(world: World, journey: Journey, output: Format, sample: Sample, valkey: services.Valkey) -> None:
