@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from exports import service
+from exports.callbacks import REPLAY_ATTEMPTS, REPLAY_MULTIPLIER
 from exports.contracts import Principal, State
 from exports.errors import ExportError, FieldInvalid, StateConflict, StateUnavailable
 from exports.pipeline.specification import specify
@@ -13,8 +14,6 @@ from exports.views import TaskView
 
 MOST = 100
 """Tasks that one action changes at most."""
-_REPLAY_ATTEMPTS, _REPLAY_MULTIPLIER = 3, 2.0
-"""What the API takes too where nobody says otherwise."""
 
 
 class Action(StrEnum):
@@ -130,7 +129,7 @@ def _carry_out(order: Order, task_id: str, principal: Principal) -> Outcome:
 
 def _replay(task_id: str, principal: Principal) -> Outcome:
     replayed = service.replay_callbacks(
-        task_id, principal=principal, attempts=_REPLAY_ATTEMPTS, multiplier=_REPLAY_MULTIPLIER
+        task_id, principal=principal, attempts=REPLAY_ATTEMPTS, multiplier=REPLAY_MULTIPLIER
     )
     task = service.read_task(task_id, principal=principal)
     return Outcome(task_id, task, None, callbacks=[one.callback_id for one in replayed])
