@@ -80,6 +80,12 @@ WORDS: Mapping[str, Text] = {
     "file": Text("文件", "File"),
     "download": Text("下载", "Download"),
     "size": Text("大小", "Size"),
+    "manifest": Text("清单", "Manifest"),
+    "download_manifest": Text("下载清单", "Download the manifest"),
+    "bounds": Text("边界", "Bounds"),
+    "planned": Text("计划行数", "Planned"),
+    "bytes": Text("字节", "Bytes"),
+    "sha256": Text("SHA-256", "SHA-256"),
     "drift": Text("行数漂移", "Drift"),
     "warnings": Text("警告", "Warnings"),
     "cancel_on_its_way": Text(

@@ -128,6 +128,14 @@ def test_every_worker_that_is_named_is_one_that_was_enabled() -> None:
     assert lists and all(found == enabled() for found in lists)
 
 
+def test_the_remedy_for_shared_databases_names_them_as_the_environment_file_does() -> None:
+    text = (DEPLOY / "order-exports.env").read_text("utf-8")
+    found = re.findall(r"^(EXPORTS_\w+_URL)=redis://\S+/(\d)$", text, re.MULTILINE)
+    remedy = REMEDIES["redis databases"]
+    assert re.findall(r"EXPORTS_\w+_URL", remedy) == [name for name, _ in found]
+    assert re.findall(r"…/(\d)", remedy) == [number for _, number in found] == ["0", "1", "2"]
+
+
 def test_every_service_of_compose_has_time_to_stop_and_volumes_that_are_declared() -> None:
     for name, service in COMPOSE["services"].items():
         used = {volume.partition(":")[0] for volume in service["volumes"]}

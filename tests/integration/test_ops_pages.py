@@ -27,7 +27,6 @@ from tests import kinds, ops_site, pipeline
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc
 from tests.integration.test_api_access import addresses
-from tests.integration.test_delete import store_away
 from tests.ops_site import operator
 from tests.receiver import OPEN, receiving
 from tests.services import Valkey
@@ -89,7 +88,7 @@ def act(client: Client, action: str, *task_ids: str, reason: str = "because") ->
 
 def test_every_address_of_the_site_is_listed() -> None:
     assert {name for name, _ in addresses(get_resolver("tests.ops_site").url_patterns)} == {
-        "index", "tasks", "task", "download", "action", "runbook", "language", "login", "logout",
+        "index", "tasks", "task", "download", "manifest", "manifest-file", "action", "runbook", "language", "login", "logout",
     }  # fmt: skip
 
 
@@ -364,17 +363,6 @@ def test_a_file_is_deleted_for_a_reason_and_the_audit_says_so() -> None:
     assert pipeline.view(running).state is State.RUNNING
 
 
-def test_a_file_that_a_store_keeps_for_now_is_told_as_deleted_and_audited() -> None:
-    task_id, client = pipeline.submit(*DAYS), operator()
-    pipeline.work(task_id)
-    with store_away():
-        shown = text(act(client, "delete", task_id))
-    assert "Delete the file, tasks: 1" in shown and "stays as it is" not in shown
-    assert f"Task {task_id} is deleted; its file goes when the file store is back" in shown
-    [kept] = store().audit(task_id)
-    assert (kept.action, kept.by, kept.result) == ("delete", "olga", "deleted")
-
-
 def test_callbacks_are_shown_and_sent_anew() -> None:
     quiet, client = fail_task(), operator()
     assert "Replay callbacks" not in text(client.get(f"/ops/tasks/{quiet}/"))
@@ -396,21 +384,6 @@ def test_callbacks_are_shown_and_sent_anew() -> None:
     assert (kept.action, kept.by, kept.result) == ("replay", "olga", f"{told}-1-failed-shop")
     page = text(client.get(f"/ops/tasks/{told}/"))
     assert 'class="mark done">delivered' in page and "olga: their server is back" in page
-
-
-def test_a_replay_of_two_callbacks_is_two_entries_of_the_audit(caplog: pytest.LogCaptureFixture) -> None:
-    client = operator()
-    with receiving() as receiver:
-        endpoints = (receiver.endpoint("shop"), receiver.endpoint("books"))
-        with exports_settings(callbacks=endpoints, callback_delays_ms=(0,), **OPEN):
-            told = fail_task()
-            notify.deliver_due()
-            with caplog.at_level("INFO", logger="exports"):
-                act(client, "replay", told)
-    kept = [(entry.action, entry.result) for entry in store().audit(told)]
-    assert kept == [("replay", f"{told}-1-failed-{name}") for name in ("books", "shop")]
-    lines = [record.event_fields for record in caplog.records if record.getMessage() == "audit.replay"]  # type: ignore[attr-defined]
-    assert [(line["reason"], "fromScratch" in line) for line in lines] == [("because", False)] * 2
 
 
 # --- many tasks ------------------------------------------------------------------------------
