@@ -7,6 +7,9 @@ import datetime as dt
 from dataclasses import dataclass
 from enum import StrEnum
 
+REPLAY_ATTEMPTS, REPLAY_MULTIPLIER = 3, 2.0
+"""Of a replay where nobody says otherwise: attempts, and each pause against the one before it."""
+
 
 class CallbackEvent(StrEnum):
     """What can happen to a task that somebody outside wants to know."""

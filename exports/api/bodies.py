@@ -8,6 +8,7 @@ from typing import Any, Never
 from rest_framework import serializers
 
 from exports import messages
+from exports.callbacks import REPLAY_ATTEMPTS, REPLAY_MULTIPLIER
 from exports.contracts import Format, State
 from exports.errors import FieldInvalid
 
@@ -153,8 +154,8 @@ class RerunBody(serializers.Serializer[Any]):
 class ReplayBody(serializers.Serializer[Any]):
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         return {
-            "attempts": AttemptsField(default=3),
-            "backoffMultiplier": MultiplierField(default=2.0),
+            "attempts": AttemptsField(default=REPLAY_ATTEMPTS),
+            "backoffMultiplier": MultiplierField(default=REPLAY_MULTIPLIER),
             "callbackId": CallbackIdField(default=""),
         }
 
@@ -163,8 +164,8 @@ class ReplayFailedBody(serializers.Serializer[Any]):
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         return {
             "since": MomentField(),
-            "attempts": AttemptsField(default=3),
-            "backoffMultiplier": MultiplierField(default=2.0),
+            "attempts": AttemptsField(default=REPLAY_ATTEMPTS),
+            "backoffMultiplier": MultiplierField(default=REPLAY_MULTIPLIER),
         }
 
 

@@ -20,6 +20,7 @@ from exports.errors import (
     StoreUnavailable,
 )
 from exports.messages import PROBLEMS, Language, choose_language, reason_text
+from exports.telemetry import spans
 from exports.telemetry.logs import events
 from exports.views import TaskView
 
@@ -158,6 +159,8 @@ def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
         _log.warning(
             "api.refused", method=request.method, route=_route(request), status=problem.status, code=problem.code
         )
+    if problem.status >= 500:
+        spans.failed(problem.code)
     return respond(problem, language=language_of(request))
 
 

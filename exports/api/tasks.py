@@ -22,7 +22,7 @@ from exports.api.base import ApiView, language_of, principal_of
 from exports.api.rendering import json_response, to_json
 from exports.api.representation import represent, to_millisecond
 from exports.contracts import ExportRequest, Right, State
-from exports.errors import TaskUnknown
+from exports.errors import StoreUnavailable, TaskUnknown
 from exports.progress import outlook
 from exports.telemetry import trace
 from exports.views import TaskView
@@ -152,8 +152,10 @@ class Task(ApiView):
     )
     def delete(self, request: Request, task_id: str) -> HttpResponse:
         query = bodies.validated(bodies.DeleteQuery, request.query_params.dict())
-        view = service.delete(known_form(task_id), principal=principal_of(request), reason=query["reason"])
-        audit.record(request, "delete", task_id=task_id, trace_id=view.trace_id, result="deleted")
+        done = service.delete(known_form(task_id), principal=principal_of(request), reason=query["reason"])
+        audit.record(request, "delete", task_id=task_id, trace_id=done.task.trace_id, result="deleted")
+        if not done.file_removed:
+            raise StoreUnavailable("the file goes when the store is back")
         return HttpResponse(status=204)
 
 

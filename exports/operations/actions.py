@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from exports import service
+from exports.callbacks import REPLAY_ATTEMPTS, REPLAY_MULTIPLIER
 from exports.contracts import Principal, State
 from exports.errors import ExportError, FieldInvalid, StateConflict, StateUnavailable
 from exports.pipeline.specification import specify
@@ -13,8 +14,6 @@ from exports.views import TaskView
 
 MOST = 100
 """Tasks that one action changes at most."""
-_REPLAY_ATTEMPTS, _REPLAY_MULTIPLIER = 3, 2.0
-"""What the API takes too where nobody says otherwise."""
 
 
 class Action(StrEnum):
@@ -55,13 +54,14 @@ class Effect:
 class Outcome:
     """What came of an order. task: as it is now, or was when it was deleted; None when it was refused.
 
-    callbacks: ids of those that are sent anew.
+    callbacks: ids of those that are sent anew. file_left: a deleted task's file is still to go, when the store is back.
     """
 
     task_id: str
     task: TaskView | None
     refusal: ExportError | None
     callbacks: Sequence[str] = ()
+    file_left: bool = False
 
 
 def preview(order: Order, task_ids: Sequence[str], *, principal: Principal) -> list[Effect]:
@@ -119,29 +119,22 @@ def _rerun_effect(order: Order, view: TaskView) -> Effect:
 
 def _carry_out(order: Order, task_id: str, principal: Principal) -> Outcome:
     try:
-        if order.action is Action.REPLAY:
-            return _replay(task_id, principal)
-        return Outcome(task_id, _do(order, task_id, principal), None)
+        return _do(order, task_id, principal)
     except StateUnavailable:
         raise
     except ExportError as error:
         return Outcome(task_id, None, error)
 
 
-def _replay(task_id: str, principal: Principal) -> Outcome:
-    replayed = service.replay_callbacks(
-        task_id, principal=principal, attempts=_REPLAY_ATTEMPTS, multiplier=_REPLAY_MULTIPLIER
-    )
-    task = service.read_task(task_id, principal=principal)
-    return Outcome(task_id, task, None, callbacks=[one.callback_id for one in replayed])
-
-
-def _do(order: Order, task_id: str, principal: Principal) -> TaskView:
+def _do(order: Order, task_id: str, principal: Principal) -> Outcome:
+    if order.action is Action.REPLAY:
+        return _replay(order, task_id, principal)
     if order.action is Action.CANCEL:
-        return service.cancel(task_id, principal=principal, reason=order.reason)
+        return Outcome(task_id, service.cancel(task_id, principal=principal, reason=order.reason), None)
     if order.action is Action.DELETE:
-        return service.delete(task_id, principal=principal, reason=order.reason)
-    return service.rerun(
+        done = service.delete(task_id, principal=principal, reason=order.reason)
+        return Outcome(task_id, done.task, None, file_left=not done.file_removed)
+    task = service.rerun(
         task_id,
         principal=principal,
         from_scratch=order.action is Action.SCRATCH,
@@ -149,3 +142,16 @@ def _do(order: Order, task_id: str, principal: Principal) -> TaskView:
         page_rows=order.page_rows,
         reason=order.reason,
     )
+    return Outcome(task_id, task, None)
+
+
+def _replay(order: Order, task_id: str, principal: Principal) -> Outcome:
+    replayed = service.replay_callbacks(
+        task_id,
+        principal=principal,
+        attempts=REPLAY_ATTEMPTS,
+        multiplier=REPLAY_MULTIPLIER,
+        reason=order.reason,
+    )
+    task = service.read_task(task_id, principal=principal)
+    return Outcome(task_id, task, None, callbacks=[one.callback_id for one in replayed])

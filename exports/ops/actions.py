@@ -1,6 +1,7 @@
 """The page of an action: first what will happen to which tasks, then, with a reason, that."""
 
 import re
+from collections.abc import Sequence
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseRedirect
@@ -89,6 +90,8 @@ def _do(request: HttpRequest, order: Order, task_ids: list[str], *, principal: P
     for outcome in outcomes:
         if outcome.refusal:
             messages.warning(request, say("refused_one", task=outcome.task_id, why=why(outcome.refusal)))
+        if outcome.file_left:
+            messages.warning(request, say("file_left", task=outcome.task_id))
     gone = order.action is Action.DELETE and done
     return HttpResponseRedirect(reverse("admin:tasks") if gone else _back(task_ids))
 
@@ -96,18 +99,24 @@ def _do(request: HttpRequest, order: Order, task_ids: list[str], *, principal: P
 def _record(request: HttpRequest, order: Order, outcome: Outcome, *, principal: Principal) -> None:
     task = outcome.task
     assert task is not None
-    scratch = order.action is Action.SCRATCH
-    result = {Action.CANCEL: task.state, Action.DELETE: "deleted", Action.REPLAY: ", ".join(outcome.callbacks)}
-    audit.record(
-        request,
-        Action.RERUN if scratch else order.action,
-        principal=principal,
-        task_id=outcome.task_id,
-        trace_id=task.trace_id,
-        result=result.get(order.action, f"run {task.epoch}"),
-        reason=order.reason,
-        fromScratch=scratch,
-    )
+    reruns = order.action in (Action.RERUN, Action.SCRATCH)
+    facts = {"fromScratch": order.action is Action.SCRATCH} if reruns else {}
+    results: dict[Action, Sequence[str]] = {
+        Action.CANCEL: [task.state],
+        Action.DELETE: ["deleted"],
+        Action.REPLAY: outcome.callbacks,
+    }
+    for result in results.get(order.action, [f"run {task.epoch}"]):
+        audit.record(
+            request,
+            Action.RERUN if reruns else order.action,
+            principal=principal,
+            task_id=outcome.task_id,
+            trace_id=task.trace_id,
+            result=result,
+            reason=order.reason,
+            **facts,
+        )
 
 
 def _back(task_ids: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""The pages that only show: overview, list, one task, runbook; and the download of a file."""
+"""The pages that only show: overview, list, one task, its manifest, runbook; and the downloads of file and manifest."""
 
 import datetime as dt
 import re
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponseRedirect, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 
@@ -21,6 +21,7 @@ from exports.ops.forms import FilterForm
 from exports.ops.language import language_in_use
 from exports.ops.page import Page, say
 from exports.ops.texts import QUEUES, STATES
+from exports.pipeline import manifest
 from exports.views import TaskView
 
 _PAGE = 50
@@ -112,6 +113,30 @@ def download(request: HttpRequest, principal: Principal, *, task_id: str) -> Htt
     response["Content-Length"] = str(artifact.size)
     response["Content-Disposition"] = disposition
     return response
+
+
+def manifest_page(_request: HttpRequest, principal: Principal, *, task_id: str) -> Page:
+    """What the file of a task promises. A page of its own, since it reads the store, which may hang."""
+    found = manifest.load(service.read_manifest(task_id, principal=principal))
+    facts = {
+        "as_of": rows.moment(found.snapshot.as_of),
+        "rows": f"{sum(entry.rows for entry in found.shards):,}",
+        "size": f"{found.size:,} B",
+        "sha256": found.sha256,
+    }
+    context = {
+        "task_id": task_id,
+        "facts": [(say(name), text) for name, text in facts.items()],
+        "shards": [rows.manifest_row(entry) for entry in found.shards],
+    }
+    return Page("ops/manifest.html", f"{say('manifest')} {task_id}", context)
+
+
+def download_manifest(_request: HttpRequest, principal: Principal, *, task_id: str) -> HttpResponseBase:
+    """The manifest as it is stored."""
+    text = service.read_manifest(task_id, principal=principal)
+    disposition = f'attachment; filename="{task_id}.manifest.json"'
+    return HttpResponse(text, content_type="application/json", headers={"Content-Disposition": disposition})
 
 
 def runbook_page(_request: HttpRequest, _principal: Principal) -> Page:

@@ -14,6 +14,7 @@ from exports.operations.overview import Minute
 from exports.ops.language import language_in_use
 from exports.ops.page import say
 from exports.ops.texts import EVENTS, REMEDIES, STATES, STEPS
+from exports.pipeline.manifest import ShardEntry
 from exports.views import AuditEntry, Event, Failure, ShardView, StepView, TaskView
 
 
@@ -136,6 +137,33 @@ def shard_row(shard: ShardView, *, now: dt.datetime) -> ShardRow:
         drift=shard.drift.told() if shard.drift else "",
         next_try=moment(shard.next_try_at) if later else "",
         holder=shard.holder,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestRow:
+    """A shard as the manifest tells it. keys: the first and the last; empty where they are not told."""
+
+    label: str
+    window: str
+    keys: str
+    planned: str
+    rows: str
+    drift: str
+    bytes: str
+    sha256: str
+
+
+def manifest_row(entry: ShardEntry) -> ManifestRow:
+    return ManifestRow(
+        label=entry.shard.label,
+        window=entry.shard.bounds,
+        keys=" … ".join(entry.keys) if entry.keys else "",
+        planned=f"{entry.shard.planned:,}",
+        rows=f"{entry.rows:,}",
+        drift=entry.drift.told(),
+        bytes=f"{entry.raw_bytes:,}",
+        sha256=entry.sha256,
     )
 
 

@@ -49,6 +49,8 @@ class OpsSite(AdminSite):
             path("tasks/", self._page(pages.tasks_page), name="tasks"),
             path("tasks/<str:task_id>/", self._page(pages.task_page), name="task"),
             path("tasks/<str:task_id>/download/", self._page(pages.download), name="download"),
+            path("tasks/<str:task_id>/manifest/", self._page(pages.manifest_page), name="manifest"),
+            path("tasks/<str:task_id>/manifest.json", self._page(pages.download_manifest), name="manifest-file"),
             path("actions/<str:action>/", self._page(actions.action_page, acts=True), name="action"),
             path("runbook/", self._page(pages.runbook_page), name="runbook"),
             path("language/", _protected(self.admin_view(set_language)), name="language"),

@@ -80,6 +80,12 @@ WORDS: Mapping[str, Text] = {
     "file": Text("文件", "File"),
     "download": Text("下载", "Download"),
     "size": Text("大小", "Size"),
+    "manifest": Text("清单", "Manifest"),
+    "download_manifest": Text("下载清单", "Download the manifest"),
+    "bounds": Text("边界", "Bounds"),
+    "planned": Text("计划行数", "Planned"),
+    "bytes": Text("字节", "Bytes"),
+    "sha256": Text("SHA-256", "SHA-256"),
     "drift": Text("行数漂移", "Drift"),
     "warnings": Text("警告", "Warnings"),
     "cancel_on_its_way": Text(
@@ -154,12 +160,16 @@ WORDS: Mapping[str, Text] = {
     "would_replay": Text("重新发送：{callbacks}", "is sent anew: {callbacks}"),
     "stays": Text("不变：{why}", "stays as it is: {why}"),
     "reason": Text("原因", "Reason"),
-    "reason_help": Text("写入任务历史和审计日志", "Kept in the task's history and in the audit log"),
+    "reason_help": Text("随任务保存，并写入审计日志", "Kept with the task and in the audit log"),
     "do_it": Text("确认执行", "Do it"),
     "back": Text("返回", "Back"),
     "nothing_to_do": Text("没有可以执行的任务。", "There is nothing to do."),
     "did": Text("{action}：{count} 个任务", "{action}, tasks: {count}"),
     "refused_one": Text("任务 {task} 不变：{why}", "Task {task} stays as it is: {why}"),
+    "file_left": Text(
+        "任务 {task} 已删除；文件将在存储恢复后移除",
+        "Task {task} is deleted; its file goes when the file store is back",
+    ),
     # around
     "pause": Text("暂停更新", "Pause updates"),
     "resume": Text("继续更新", "Resume updates"),
@@ -205,6 +215,7 @@ EVENTS: Mapping[str, Text] = {
     "rerun": Text("重跑", "rerun"),
     "cancel": Text("请求取消", "cancel"),
     "stalled": Text("停滞", "stalled"),
+    "replayed": Text("重发回调", "callback replayed"),
     "moved": Text("换到较慢队列", "moved to a slower queue"),
 }
 """Names in a task's history; others are shown as they are."""

@@ -1,9 +1,9 @@
 """Diagnosis: is everything that the service needs there, and fit? Reads, and writes one empty probe to each place."""
 
 import hashlib
-import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -11,9 +11,9 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 
-from exports import kinds, storage
+from exports import clocks, kinds, storage
 from exports.conf import conf
-from exports.errors import ExportError
+from exports.errors import ExportError, StateUnavailable
 from exports.pipeline import hints, identity
 from exports.pipeline.remedies import REMEDIES
 from exports.pipeline.workers import host_of
@@ -22,7 +22,6 @@ from exports.storage.base import NoRecord, Source
 from exports.webhooks.endpoints import endpoints
 
 _DAY_MS = 86_400_000
-_CLOCK_SKEW_S = 5
 
 
 class Level(StrEnum):
@@ -89,26 +88,30 @@ def _access() -> Iterator[Finding]:
 
 def _clock() -> Iterator[Finding]:
     """Leases and expiries go by the clock of Redis, links and logs by that of each host."""
-    ahead_s = round(store().now_ms() / 1000 - time.time())
-    if abs(ahead_s) > _CLOCK_SKEW_S:
-        told = f"the clock of Redis is {abs(ahead_s)} s {'ahead of' if ahead_s > 0 else 'behind'} this host's"
-        yield Finding(Level.WARN, "clock", told)
+    wrong = clocks.disagreement("the clock of Redis", store().now_ms() / 1000)
+    if wrong:
+        yield Finding(Level.WARN, "clock", wrong)
     else:
         yield Finding(Level.OK, "clock", "Redis agrees with this host")
 
 
 def _redis_databases() -> Iterator[Finding]:
-    """The start refuses equal addresses; two names of one host are found out here."""
+    """The start refuses equal addresses; two names of one host are found out here, of the servers that answer."""
     others = {
         "broker": getattr(settings, "EXPORTS_BROKER_URL", ""),
         "cache": settings.CACHES["default"].get("LOCATION", ""),
     }
-    shared = [name for name, url in others.items() if url and store().is_at(url)]
+    shared: list[str] = []
+    apart = ["state"]
+    for name, url in others.items():
+        with suppress(StateUnavailable):
+            if url:
+                (shared if store().is_at(url) else apart).append(name)
     if shared:
         told = f"the state shares its database with {' and '.join(shared)}"
         yield Finding(Level.FAIL, "redis databases", f"{told}: what empties one of them loses all tasks")
-    else:
-        yield Finding(Level.OK, "redis databases", "state, broker and cache are apart")
+    elif len(apart) > 1:
+        yield Finding(Level.OK, "redis databases", f"{', '.join(apart[:-1])} and {apart[-1]} are apart")
 
 
 def _redis() -> Iterator[Finding]:

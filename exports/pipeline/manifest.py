@@ -14,6 +14,7 @@ from typing import Any
 
 from exports import kinds
 from exports.contracts import CommittedSegment, Drift, PageRecord, Recount, Shard, Snapshot
+from exports.errors import StepBroken
 from exports.pipeline import constants
 from exports.pipeline.specification import specify
 from exports.state.replies import Claim
@@ -194,9 +195,15 @@ def _plain(entry: ShardEntry) -> dict[str, Any]:
     }
 
 
-def load(text: str) -> Manifest:
-    """A manifest out of its text. Raises: ValueError, KeyError or TypeError when it is not one."""
-    whole = json.loads(text)
+def load(text: bytes) -> Manifest:
+    """A manifest out of its text. Raises: StepBroken when it is not one."""
+    try:
+        return _loaded(json.loads(text))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StepBroken("the manifest is damaged") from error
+
+
+def _loaded(whole: dict[str, Any]) -> Manifest:
     snapshot = whole.pop("snapshot")
     file = whole.pop("file")
     return Manifest(

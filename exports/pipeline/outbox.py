@@ -11,6 +11,7 @@ from exports.callbacks import CallbackEvent, CallbackKey, Outcome
 from exports.conf import conf
 from exports.errors import FieldInvalid
 from exports.pipeline import hints
+from exports.state.keys import ref_of
 from exports.state.store import store
 from exports.telemetry import logs
 from exports.views import TaskView
@@ -58,9 +59,9 @@ def event(view: TaskView, happened: CallbackEvent) -> None:
     hints.wake(hints.CALLBACKS)
 
 
-def replay(view: TaskView, key: CallbackKey, *, attempts: int, multiplier: float) -> None:
-    """Send a callback anew: the same bytes and id, with attempts and pauses of its own."""
-    store().replay_callback(view.task_id, key, limit=attempts, multiplier=multiplier)
+def replay(view: TaskView, key: CallbackKey, *, attempts: int, multiplier: float, by: str) -> None:
+    """Send a callback anew: the same bytes and id, with attempts and pauses of its own. by: for the task's history."""
+    store().replay_callback(ref_of(view.task_id, view.request), key, limit=attempts, multiplier=multiplier, by=by)
     with logs.bound(taskId=view.task_id, traceId=view.trace_id):
         _events.info("callback.replayed", callbackId=key.message_id(view.task_id), attempts=attempts)
     hints.wake(hints.CALLBACKS)

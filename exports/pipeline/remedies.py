@@ -8,12 +8,14 @@ REMEDIES: Mapping[str, str] = {
     "access": "Set EXPORTS_AUTH=token with EXPORTS_TOKENS, or =gateway with EXPORTS_GATEWAY_SECRET: docs/architecture.md.",
     "redis": "In its configuration: maxmemory-policy noeviction, appendonly yes, cluster-enabled no. "
     "CONFIG SET changes the first two at once. No answer: see EXPORTS_REDIS_URL.",
-    "redis databases": "Give EXPORTS_REDIS_URL, EXPORTS_BROKER_URL and EXPORTS_CACHE_URL three databases: …/0, …/1, …/2.",
+    "redis databases": "Give EXPORTS_BROKER_URL, EXPORTS_REDIS_URL and EXPORTS_CACHE_URL three databases: …/0, …/1, …/2.",
     "clock": "Set the clocks by NTP (chronyc tracking, timedatectl) on this host and the other.",
     "broker": "See EXPORTS_BROKER_URL and whether its server is up; hints are sent again by themselves.",
-    "workers": "Start them: systemctl start 'order-exports-worker@*', or python -m config.worker lanes.",
+    "workers": "Start them: systemctl start "
+    "order-exports-worker@{lanes.1,lanes.2,lanes.3,lanes.4,fast.1,finish.1,notify.1}, or python -m config.worker lanes.",
     "callbacks": "Start a worker of the group notify; export_callbacks list TASK shows the receiver's answers.",
-    "spool": "Make spool_dir a folder that the service's user may write, with room for the running exports.",
+    "spool": "Make spool_dir a folder that the service's user may write, with room for the running exports; with "
+    "EXPORTS_SPOOL=s3 see bucket, endpoint, keys and the rights in docs/operations.md#object-store.",
     "spool shared": "On one host: give all workers the same EXPORTS_SPOOL_DIR. On several: EXPORTS_SPOOL=s3, or all groups on each host.",
     "store": "Make store_dir a folder that the service's user may write; with S3 see bucket, endpoint, keys and the "
     "rights in docs/operations.md#object-store.",

@@ -8,7 +8,7 @@ callbacks.py  what others were told
 upkeep.py     the service as a whole: counters, sweep, purge, doctor
 """
 
-from exports.service.acting import REASON_MAX, cancel, check_rerun, delete, rerun
+from exports.service.acting import REASON_MAX, Deleted, cancel, check_rerun, delete, rerun
 from exports.service.callbacks import (
     Replayed,
     last_callbacks,
@@ -49,6 +49,7 @@ from exports.service.upkeep import (
 __all__ = [
     "REASON_MAX",
     "Artifact",
+    "Deleted",
     "Details",
     "Replayed",
     "Submitted",

@@ -1,11 +1,12 @@
 """What people do to tasks that are there: cancel, run again, delete."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from exports import storage
 from exports.conf import conf
 from exports.contracts import Principal, State
-from exports.errors import FieldInvalid, StateConflict, TaskGone
+from exports.errors import FieldInvalid, StateConflict, StepFailed, TaskGone
 from exports.messages import NOT_A_REASON
 from exports.pipeline import endings, hints, outbox
 from exports.pipeline.specification import specify
@@ -21,13 +22,21 @@ REASON_MAX = 200
 """Most characters of a reason; `NOT_A_REASON` tells the number."""
 
 
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """task: as it was. file_removed: False where file or spool could not be removed yet; the sweep goes on with them."""
+
+    task: TaskView
+    file_removed: bool
+
+
 def cancel(task_id: str, *, principal: Principal, reason: str = "") -> TaskView:
     """Accept a cancel, or find the task cancelled already. reason: kept in the task's history.
 
     Raises: StateConflict `cannot_cancel` for a task that has succeeded; FieldInvalid for a reason that is too long; as
     `read_task`.
     """
-    view, by = access.act_on(task_id, principal=principal), _signed(principal, reason)
+    view, by = access.act_on(task_id, principal=principal), signed(principal, reason)
     outbox.keep_untold(view)
     word = store().cancel(ref_of(task_id, view.request), by=by)
     if word == "refused":
@@ -55,7 +64,7 @@ def rerun(
     Raises: StateConflict `cannot_rerun` (not failed) or `specification_changed` (only from scratch); FieldInvalid for
     a shard that the task does not have or a page size out of bounds; as `read_task`.
     """
-    view, by = access.act_on(task_id, principal=principal), _signed(principal, reason)
+    view, by = access.act_on(task_id, principal=principal), signed(principal, reason)
     check_rerun(from_scratch, again=again, page_rows=page_rows)
     outbox.keep_untold(view)
     if from_scratch and view.state is State.FAILED:
@@ -96,17 +105,16 @@ def _check_reason(reason: str) -> None:
         raise FieldInvalid("reason", NOT_A_REASON)
 
 
-def _signed(principal: Principal, reason: str) -> str:
-    """Who acts, and why, as a task's history keeps it."""
+def signed(principal: Principal, reason: str) -> str:
+    """Who acts, and why, as a task's history keeps it. Raises: FieldInvalid for a reason that is too long."""
     _check_reason(reason)
     return f"{principal.owner}: {reason}" if reason else principal.owner
 
 
-def delete(task_id: str, *, principal: Principal, reason: str) -> TaskView:
+def delete(task_id: str, *, principal: Principal, reason: str) -> Deleted:
     """Remove an ended task's file, manifest and spool at once, and leave who, when and why. Deleting it again is fine.
 
-    Raises: StateConflict `cannot_delete` for one that has not ended; StoreUnavailable when the file could not be
-    removed yet (the sweep goes on with it); as `read_task`.
+    Raises: StateConflict `cannot_delete` for one that has not ended; as `read_task`. Nothing was done then.
     """
     _check_reason(reason)
     view = access.may_act_on(access.find(task_id, principal=principal), principal=principal)
@@ -118,6 +126,10 @@ def delete(task_id: str, *, principal: Principal, reason: str) -> TaskView:
         raise StateConflict("cannot_delete", view.state)
     with logs.bound(taskId=task_id, traceId=view.trace_id):
         _events.info("task.deleted", by=principal.owner)
-        endings.free(task_id, view.request)
-        storage.artifacts().delete(task_id)
-    return view
+        try:
+            endings.free(task_id, view.request)
+            storage.artifacts().delete(task_id)
+        except (StepFailed, OSError) as error:
+            _events.warning("cleanup.failed", error=error)
+            return Deleted(view, file_removed=False)
+    return Deleted(view, file_removed=True)

@@ -10,6 +10,7 @@ from exports.errors import FieldInvalid, StateConflict, TaskGone, TaskUnknown
 from exports.messages import NOT_A_CALLBACK
 from exports.pipeline import outbox
 from exports.service import access
+from exports.service.acting import signed
 from exports.state.store import store
 from exports.views import TaskView
 
@@ -30,13 +31,13 @@ def read_callbacks(task_id: str, *, principal: Principal) -> list[Callback]:
 
 
 def replay_callbacks(
-    task_id: str, *, principal: Principal, attempts: int, multiplier: float, callback_id: str = ""
+    task_id: str, *, principal: Principal, attempts: int, multiplier: float, callback_id: str = "", reason: str = ""
 ) -> list[Replayed]:
-    """Send one callback of a task anew, or without an id all of its last event.
+    """Send one callback of a task anew, or without an id all of its last event. reason: kept in the task's history.
 
-    Raises: StateConflict `no_callback`, FieldInvalid for an unknown id; as `read_task`.
+    Raises: StateConflict `no_callback`, FieldInvalid for an unknown id or a reason that is too long; as `read_task`.
     """
-    view = access.act_on(task_id, principal=principal)
+    view, by = access.act_on(task_id, principal=principal), signed(principal, reason)
     found = [callback.key for callback in store().callbacks(task_id)]
     if not found:
         raise StateConflict("no_callback", view.state)
@@ -46,7 +47,7 @@ def replay_callbacks(
         chosen = _of_last_event(found)
     if not chosen:
         raise FieldInvalid("callbackId", NOT_A_CALLBACK)
-    return [_replay(view, key, attempts=attempts, multiplier=multiplier) for key in chosen]
+    return [_replay(view, key, attempts=attempts, multiplier=multiplier, by=by) for key in chosen]
 
 
 def last_callbacks(task_id: str) -> list[str]:
@@ -70,12 +71,12 @@ def replay_failed_callbacks(
     for task_id, key in store().failed_callbacks(round(since.timestamp() * 1000)):
         with suppress(TaskUnknown, TaskGone):
             view = access.act_on(task_id, principal=principal)
-            replayed.append(_replay(view, key, attempts=attempts, multiplier=multiplier))
+            replayed.append(_replay(view, key, attempts=attempts, multiplier=multiplier, by=principal.owner))
     return replayed
 
 
-def _replay(view: TaskView, key: CallbackKey, *, attempts: int, multiplier: float) -> Replayed:
-    outbox.replay(view, key, attempts=attempts, multiplier=multiplier)
+def _replay(view: TaskView, key: CallbackKey, *, attempts: int, multiplier: float, by: str) -> Replayed:
+    outbox.replay(view, key, attempts=attempts, multiplier=multiplier, by=by)
     return Replayed(view.task_id, view.trace_id, key.message_id(view.task_id))
 
 

@@ -120,10 +120,17 @@ class Callbacks(Connection):
         found = [_callback(name, kept, attempts) for name in kept if "|" not in name]
         return sorted(found, key=lambda callback: (callback.kept_at, str(callback.key)))
 
-    def replay_callback(self, task_id: str, key: CallbackKey, *, limit: int, multiplier: float) -> bool:
-        """Send it anew. limit: attempts. False when there is no such callback."""
-        reply = self._about(
-            "replay_callback", task_id, key, call=uuid.uuid4().hex, limit=limit, multiplier=f"{multiplier:g}"
+    def replay_callback(self, ref: TaskRef, key: CallbackKey, *, limit: int, multiplier: float, by: str) -> bool:
+        """Send it anew. limit: attempts. by: who asked, and why; for the task's history. False: no such callback."""
+        reply = self._run(
+            "replay_callback",
+            ref,
+            endpoint=key.endpoint,
+            callback=key,
+            call=uuid.uuid4().hex,
+            limit=limit,
+            multiplier=f"{multiplier:g}",
+            by=by,
         )
         return reply[0] == "ok"
 

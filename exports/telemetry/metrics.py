@@ -66,4 +66,4 @@ DURATION_BUCKETS_S = (
 )
 """Upper bounds of a histogram, in seconds and rising; the last bucket, without a bound, is not listed."""
 PAGE_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
-"""Those of `PAGES`; a page has 20 s at most."""
+"""Those of `PAGES`; a page above the last has exceeded the usual `page_deadline_ms`, and is committed while its lease holds."""

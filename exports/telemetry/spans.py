@@ -88,7 +88,9 @@ def _recorded(tracer: "Tracer", name: str, parent: str | None, facts: dict[str, 
         set_status_on_exception=False,
     ) as recorded:
         found = recorded.get_span_context()
-        with trace.tracing(f"00-{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"):
+        named = f"00-{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"
+        # With OTEL_SDK_DISABLED a span without a parent has no ids: the trace goes on as it was.
+        with trace.tracing(named) if found.is_valid else _NOTHING:
             try:
                 yield
             except Exception as error:

@@ -14,9 +14,11 @@ import yaml
 
 from config import env
 from config.worker import GROUPS, STOP_LIMIT_MS
+from exports.pipeline.remedies import REMEDIES
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "docs/deploy"
+MANUAL = (ROOT / "docs/operations.md").read_text("utf-8")
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
 OPTIONAL = {"normal", "slow"}
 """Groups of those who part large exports from others."""
@@ -48,8 +50,8 @@ def variables(tmp_path: Path) -> dict[str, str]:
     return {**found, **folders, "SECRET_KEY": "0123456789abcdefghij" * 3, "EXPORTS_REDIS_URL": "redis://127.0.0.1:1/1"}
 
 
-def run(tmp_path: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    environment = {"PATH": "", **variables(tmp_path)}
+def run(tmp_path: Path, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
+    environment = {"PATH": "", **variables(tmp_path), **changes}
     return subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
@@ -59,6 +61,12 @@ def test_the_environment_file_holds_only_known_settings(tmp_path: Path) -> None:
     assert env.read(variables(tmp_path)).https
     text = (DEPLOY / "order-exports.env").read_text("utf-8")
     assert not re.search(r"^[^#\n]+ #", text, re.MULTILINE), "systemd takes a comment behind a value for the value"
+
+
+def test_the_web_process_does_not_start_with_the_file_as_it_is(tmp_path: Path) -> None:
+    assert re.search(r"^SECRET_KEY=$", (DEPLOY / "order-exports.env").read_text("utf-8"), re.MULTILINE)
+    done = run(tmp_path, "-c", "import config.wsgi", SECRET_KEY="")
+    assert done.returncode == 1 and "SECRET_KEY: is needed" in done.stderr
 
 
 def test_the_deployment_check_is_clean_with_it(tmp_path: Path) -> None:
@@ -100,17 +108,54 @@ def test_every_group_of_workers_has_a_service_and_a_place_in_the_manual() -> Non
     commands = [str(service.get("command", "")) for service in COMPOSE["services"].values()]
     started = [command.split()[-1] for command in commands if command.startswith("python -m config.worker ")]
     assert sorted(started) == sorted(GROUPS.keys() - OPTIONAL)
-    [enabled] = re.findall(r"order-exports-worker@\{([^}]*)\}", (ROOT / "docs/operations.md").read_text("utf-8"))
-    assert {name.partition(".")[0] for name in enabled.split(",")} == GROUPS.keys() - OPTIONAL
+    assert {name.partition(".")[0] for name in enabled()} == GROUPS.keys() - OPTIONAL
+
+
+def enabled() -> set[str]:
+    """The instances of the worker's unit that the manual enables."""
+    [names] = re.findall(r"systemctl enable .*order-exports-worker@\{([^}]*)\}", MANUAL)
+    return set(names.split(","))
+
+
+def test_every_worker_that_is_named_is_one_that_was_enabled() -> None:
+    """systemctl starts a new worker for another name, and nothing at all for a pattern."""
+    told = MANUAL + " ".join(REMEDIES.values())
+    named = re.findall(r"order-exports-worker@(?:\{([^}]*)\}|([^\s`;,]+))", told)
+    one_by_one = {single for _, single in named if single} - {"$i"}
+    assert one_by_one and one_by_one <= enabled()
+    loops = re.findall(r"for i in ([^;]*);.*order-exports-worker@\$i", told)
+    lists = [set(several.split(",")) for several, _ in named if several] + [set(loop.split()) for loop in loops]
+    assert lists and all(found == enabled() for found in lists)
+
+
+def test_the_remedy_for_shared_databases_names_them_as_the_environment_file_does() -> None:
+    text = (DEPLOY / "order-exports.env").read_text("utf-8")
+    found = re.findall(r"^(EXPORTS_\w+_URL)=redis://\S+/(\d)$", text, re.MULTILINE)
+    remedy = REMEDIES["redis databases"]
+    assert re.findall(r"EXPORTS_\w+_URL", remedy) == [name for name, _ in found]
+    assert re.findall(r"…/(\d)", remedy) == [number for _, number in found] == ["0", "1", "2"]
 
 
 def test_every_service_of_compose_has_time_to_stop_and_volumes_that_are_declared() -> None:
     for name, service in COMPOSE["services"].items():
         used = {volume.partition(":")[0] for volume in service["volumes"]}
-        assert {volume for volume in used if not volume.startswith(".")} <= set(COMPOSE["volumes"]), name
+        assert {volume for volume in used if not volume.startswith("/")} <= set(COMPOSE["volumes"]), name
         assert service["restart"] == "always", name
         if name != "redis":
             assert service["stop_grace_period"] == "30s", name
+
+
+def test_compose_needs_no_change_of_a_file_of_the_product() -> None:
+    """Environment and secrets come from `/etc`, the addresses of its Redis from itself."""
+    for name, service in COMPOSE["services"].items():
+        if name != "redis":
+            assert service["env_file"] == "/etc/order-exports.env", name
+            addresses = {key: url for key, url in service["environment"].items() if key.endswith("_URL")}
+            assert {key: url[-8:] for key, url in addresses.items()} == {
+                "EXPORTS_BROKER_URL": "@redis/0",
+                "EXPORTS_REDIS_URL": "@redis/1",
+                "EXPORTS_CACHE_URL": "@redis/2",
+            }, name
 
 
 def test_the_redis_of_compose_is_fit() -> None:

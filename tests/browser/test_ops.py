@@ -191,7 +191,8 @@ def test_every_page_fits_the_screen_and_names_its_controls(
     page.width(width)
     for name, path in {
         "overview": "/ops/", "tasks": "/ops/tasks/?state=failed", "all": "/ops/tasks/", "failed": f"/ops/tasks/{failed}/",
-        "stalled": f"/ops/tasks/{stalled}/", "succeeded": f"/ops/tasks/{done}/", "rerun": f"/ops/actions/rerun/?task={failed}",
+        "stalled": f"/ops/tasks/{stalled}/", "succeeded": f"/ops/tasks/{done}/", "manifest": f"/ops/tasks/{done}/manifest/",
+        "rerun": f"/ops/actions/rerun/?task={failed}",
         "bulk": "/ops/actions/cancel/?q=exp_", "runbook": "/ops/runbook/#unclassified", "none": "/ops/tasks/exp_none/",
     }.items():  # fmt: skip
         page.open(path)

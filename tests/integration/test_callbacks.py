@@ -425,6 +425,7 @@ def test_a_replay_sends_the_same_bytes_under_the_same_id_and_is_counted(receiver
     assert receiver.received[0].body == receiver.received[1].body
     assert receiver.received[0].id == receiver.received[1].id
     assert store().counters().callback_replays == 1
+    assert [event.detail for event in store().events(task_id) if event.name == "replayed"] == ["ann"]
 
 
 def test_a_replay_has_attempts_of_its_own(receiver: Receiver) -> None:

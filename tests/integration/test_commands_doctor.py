@@ -123,6 +123,16 @@ def test_a_database_of_redis_that_is_shared_under_another_name_fails(desk: Path,
     assert found["redis databases"] == ("FAIL", told)
 
 
+def test_a_redis_that_is_away_is_not_taken_for_a_shared_one(
+    desk: Path, valkey: Valkey, sqlite_orders: OrdersDatabase
+) -> None:
+    caches = {"default": {**settings.CACHES["default"], "LOCATION": valkey.url(2)}}
+    with override_settings(EXPORTS_BROKER_URL="redis://127.0.0.1:1/0", CACHES=caches):
+        assert doctor()["redis databases"] == ("OK", "state and cache are apart")
+    with exports_settings(redis_url="redis://127.0.0.1:1/1"):
+        assert "redis databases" not in doctor(code=1)
+
+
 def test_debug_and_an_open_door_fail(desk: Path, sqlite_orders: OrdersDatabase) -> None:
     with override_settings(DEBUG=True), exports_settings(auth="none"):
         found = doctor(code=1)

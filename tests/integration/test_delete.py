@@ -1,20 +1,23 @@
 """Delete now: everything of an ended task goes at once, and its tombstone answers until it would have expired."""
 
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import redis
+from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
 
 from exports import service
+from exports.conf import conf
 from exports.contracts import Principal, Right, State
-from exports.errors import StateConflict, StoreUnavailable, TaskDeleted, TaskUnknown
+from exports.errors import StateConflict, TaskDeleted, TaskUnknown
 from exports.pipeline import sweep
 from exports.state.keys import ref_of
 from exports.state.store import store
-from exports.storage.filesystem import FolderStore
 from tests import pipeline
 from tests.integration.api_client import EXPORTS, alice, bob, caller, submit, tokens, world  # noqa: F401
 from tests.integration.api_world import World, succeeded
@@ -58,7 +61,11 @@ def test_a_second_deletion_keeps_who_was_first() -> None:
 def test_a_failed_task_that_is_deleted_cannot_run_again(fail_task: Callable[[], str], desk: Path) -> None:
     task_id = fail_task()
     request = pipeline.view(task_id).request
-    assert run_json("export_delete", task_id, "--reason", "x") == {"taskId": task_id, "deleted": True}
+    assert run_json("export_delete", task_id, "--reason", "x") == {
+        "taskId": task_id,
+        "deleted": True,
+        "fileRemoved": True,
+    }
     assert files_of(desk, task_id) == []
     assert store().rerun(ref_of(task_id, request), digest="", from_scratch=True) == "refused"
     view = store().read(task_id)
@@ -77,18 +84,26 @@ def test_a_task_that_has_not_ended_is_refused_and_unchanged(redis_db: "redis.Red
     assert redis_db.hgetall(f"export:task:{task_id}") == kept
 
 
-@pytest.mark.usefixtures("orders")
-def test_a_store_that_is_away_is_told_and_the_sweep_removes_the_file(
-    desk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def away(*_: object, **__: object) -> None:
-        raise StoreUnavailable("away")
+@contextmanager
+def store_away() -> Iterator[None]:
+    """Where the store's folder was mounted there is a file."""
+    place = Path(conf().store_dir)
+    aside = place.rename(place.with_name("aside"))
+    place.touch()
+    try:
+        yield
+    finally:
+        place.unlink()
+        aside.rename(place)
 
-    task_id = succeed()
-    with monkeypatch.context() as patch:
-        patch.setattr(FolderStore, "delete", away)
-        with pytest.raises(CommandError, match="file store does not answer"):
-            run("export_delete", task_id, "--reason", "x")
+
+@pytest.mark.usefixtures("orders")
+def test_a_store_that_is_away_is_told_and_the_sweep_removes_the_file(desk: Path) -> None:
+    task_id, out = succeed(), io.StringIO()
+    with store_away(), pytest.raises(SystemExit, match="1"):
+        call_command("export_delete", task_id, "--reason", "x", stdout=out)
+    assert out.getvalue() == f"{task_id} is deleted; its file goes when the file store is back\n"
+    assert [(entry.action, entry.result) for entry in store().audit(task_id)] == [("delete", "deleted")]
     assert files_of(desk, task_id) != []
     sweep.sweep(boot=True)
     assert files_of(desk, task_id) == []
@@ -123,6 +138,18 @@ def test_the_owner_deletes_and_every_address_says_so(world: World, alice: Client
     [changed] = alice.get(EXPORTS, {"changedSince": "2026-01-01T00:00:00Z"}).json()["tasks"]
     assert (changed["taskId"], changed["downloadUrl"]) == (task_id, None)
     assert bob.get(url).status_code == 404
+
+
+def test_the_api_tells_a_store_that_is_away_and_audits_the_deletion(world: World, alice: Client) -> None:
+    task_id = succeeded(world, alice)
+    url = f"{EXPORTS}/{task_id}"
+    with store_away():
+        response = alice.delete(url)
+        assert (response.status_code, response.json()["code"]) == (503, "store_unavailable")
+        assert alice.get(url).json()["code"] == "task_deleted"
+    assert [(entry.action, entry.by) for entry in store().audit(task_id)][-1] == ("delete", "alice")
+    assert alice.delete(url).status_code == 204
+    assert not (Path(conf().store_dir) / task_id).exists()
 
 
 def test_the_api_refuses_a_wrong_reason_and_a_running_task(world: World, alice: Client) -> None:

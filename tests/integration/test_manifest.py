@@ -142,7 +142,7 @@ def test_rendering_twice_gives_the_same_manifest(orders: OrdersDatabase, monkeyp
     stage.shard.fn()
     assert len(texts) >= 2
     assert len(set(texts)) == 1
-    assert manifest.load(texts[0]).dump() == texts[0]
+    assert manifest.load(texts[0].encode()).dump() == texts[0]
 
 
 def test_a_task_is_published_only_with_its_manifest(orders: OrdersDatabase, monkeypatch: pytest.MonkeyPatch) -> None:

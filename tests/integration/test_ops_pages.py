@@ -88,7 +88,7 @@ def act(client: Client, action: str, *task_ids: str, reason: str = "because") ->
 
 def test_every_address_of_the_site_is_listed() -> None:
     assert {name for name, _ in addresses(get_resolver("tests.ops_site").url_patterns)} == {
-        "index", "tasks", "task", "download", "action", "runbook", "language", "login", "logout",
+        "index", "tasks", "task", "download", "manifest", "manifest-file", "action", "runbook", "language", "login", "logout",
     }  # fmt: skip
 
 
@@ -382,7 +382,8 @@ def test_callbacks_are_shown_and_sent_anew() -> None:
         assert len(receiver.received) == 3
     [kept] = store().audit(told)
     assert (kept.action, kept.by, kept.result) == ("replay", "olga", f"{told}-1-failed-shop")
-    assert 'class="mark done">delivered' in text(client.get(f"/ops/tasks/{told}/"))
+    page = text(client.get(f"/ops/tasks/{told}/"))
+    assert 'class="mark done">delivered' in page and "olga: their server is back" in page
 
 
 # --- many tasks ------------------------------------------------------------------------------

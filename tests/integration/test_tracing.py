@@ -20,7 +20,7 @@ from exports.telemetry import spans, trace
 from tests import pipeline, services
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc
-from tests.integration.api_client import caller, submit, tokens, world  # noqa: F401
+from tests.integration.api_client import EXPORTS, caller, submit, tokens, world  # noqa: F401
 from tests.integration.api_world import World
 from tests.kinds import FlakyOrders
 from tests.processes import Site, running
@@ -112,6 +112,34 @@ def test_a_retry_is_another_span_of_the_same_trace_and_the_failed_one_says_why(
         (StatusCode.UNSET, None),
     ]
     assert recorded.trace_ids() == {pipeline.view(task_id).trace_id}
+
+
+def test_a_request_that_the_service_could_not_answer_is_an_error_and_a_refused_one_is_not(
+    world: World, recorded: Recorded
+) -> None:
+    client = caller("alice")
+    with exports_settings(redis_url="redis://127.0.0.1:1/1"):
+        assert submit(client).status_code == 503
+    assert client.get(f"{EXPORTS}/exp_none").status_code == 404
+    found = [(span.name, span.status.status_code, span.status.description) for span in recorded.all()]
+    assert found == [
+        ("POST Exports", StatusCode.ERROR, "state_unavailable"),
+        ("GET Task", StatusCode.UNSET, None),
+    ]
+
+
+def test_a_disabled_sdk_leaves_the_trace_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    spans.start(SimpleSpanProcessor(InMemorySpanExporter()))
+    try:
+        with spans.span("POST Exports"):
+            assert trace.current.get() is None
+        with spans.span("shard", parent=HEADER), spans.span("page"):
+            assert trace.current.get() == HEADER
+        with trace.tracing(HEADER), spans.span("page"):
+            assert trace.current.get() == HEADER
+    finally:
+        spans.stop()
 
 
 def test_no_text_of_an_exception_is_written(orders: OrdersDatabase, recorded: Recorded) -> None:

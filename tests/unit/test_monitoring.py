@@ -51,6 +51,28 @@ def test_every_expression_parses_and_asks_for_metrics_that_exist(expression: str
         assert name == "up" or (selector.name != name) == (known[name][0] == "histogram"), expression
 
 
+def sums(node: Any) -> Iterator[Any]:
+    """What the sums of an expression add up."""
+    if isinstance(node, promql_parser.AggregateExpr) and str(node.op) == "sum":
+        yield node.expr
+    for part in (getattr(node, name, None) for name in ("expr", "lhs", "rhs", "args")):
+        for one in part if isinstance(part, list) else [part] if part is not None else []:
+            yield from sums(one)
+
+
+def sums_processes(expression: str) -> bool:
+    """Whether it adds up what each web process shows alike."""
+    summed = sums(promql_parser.parse(expression))
+    return not all(isinstance(found, promql_parser.AggregateExpr) and str(found.op) == "max" for found in summed)
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_no_expression_adds_up_what_every_web_process_shows_alike(expression: str) -> None:
+    assert not sums_processes(expression)
+    assert sums_processes("sum(increase(export_task_total[5m])) > 5")
+    assert not sums_processes("sum(max by (state) (increase(export_task_total[5m]))) > 5")
+
+
 def test_every_metric_is_on_the_dashboard() -> None:
     shown = " ".join(target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"])
     assert [name for name in documented() if name not in shown] == []

@@ -6,7 +6,7 @@ import pytest
 
 from exports.state import keys, scripts
 from exports.state.keys import TaskRef
-from exports.telemetry.metrics import DURATION_BUCKETS_S
+from exports.telemetry.metrics import DURATION_BUCKETS_S, PAGE_BUCKETS_S
 
 NAMES = scripts.all_names()
 
@@ -50,11 +50,20 @@ def test_no_script_decodes_json() -> None:
         assert "cjson" not in path.read_text(encoding="utf-8")
 
 
-def test_the_buckets_of_the_scripts_are_those_of_the_collector() -> None:
-    text = (scripts.FOLDER / "shared" / "endings.lua").read_text(encoding="utf-8")
-    found = re.search(r"DURATION_BUCKETS_MS = \{([^}]*)\}", text)
+@pytest.mark.parametrize(
+    ("path", "name", "bounds_s"),
+    [
+        ("shared/endings.lua", "DURATION_BUCKETS_MS", DURATION_BUCKETS_S),
+        ("commit_page.lua", "PAGE_BUCKETS_MS", PAGE_BUCKETS_S),
+    ],
+    ids=["duration", "page"],
+)
+def test_the_buckets_of_the_scripts_are_those_of_the_collector(
+    path: str, name: str, bounds_s: tuple[float, ...]
+) -> None:
+    found = re.search(rf"{name} = \{{([^}}]*)\}}", (scripts.FOLDER / path).read_text(encoding="utf-8"))
     assert found is not None
-    assert [int(bound) for bound in found[1].split(",")] == [round(bound * 1000) for bound in DURATION_BUCKETS_S]
+    assert [int(bound) for bound in found[1].split(",")] == [round(bound * 1000) for bound in bounds_s]
 
 
 def test_a_call_with_an_unknown_argument_is_refused() -> None:

@@ -6,7 +6,6 @@ would run.
 
 import datetime as dt
 import json
-import time
 import zoneinfo
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from exports import clocks
 from exports.conf import conf
 from exports.contracts import Column, TimeForm
 from exports.kinds.orders import guards, ordering, plan
@@ -22,8 +22,6 @@ from exports.kinds.orders.pages import spelling_of
 from exports.kinds.orders.source import Source
 from exports.kinds.orders.statements import compile_page
 
-_CLOCK_SKEW_S = 5
-"""More than this between two clocks is a mistake in the set-up."""
 _SMALL = 10_000
 """A table with fewer rows may well be scanned."""
 
@@ -49,10 +47,8 @@ def inspect(source: Source, *, columns: Sequence[Column], zone: zoneinfo.ZoneInf
 
 def _clock() -> TableFinding:
     """The database says which rows are old enough for a file."""
-    ahead_s = round(plan.read_clock()[0].timestamp() - time.time())
-    text = f"the database's clock is {abs(ahead_s)} s {'ahead of' if ahead_s > 0 else 'behind'} this host's"
-    fit = abs(ahead_s) <= _CLOCK_SKEW_S
-    return TableFinding("clock", fit=fit, grave=False, text="agrees with this host's" if fit else text)
+    wrong = clocks.disagreement("the database's clock", plan.read_clock()[0].timestamp())
+    return TableFinding("clock", fit=not wrong, grave=False, text=wrong or "agrees with this host's")
 
 
 def has_time_index(source: Source) -> bool:

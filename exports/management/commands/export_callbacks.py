@@ -5,7 +5,7 @@ from argparse import SUPPRESS, ArgumentParser
 from typing import Any
 
 from exports import service
-from exports.callbacks import Attempt, Callback, CallbackResult
+from exports.callbacks import REPLAY_ATTEMPTS, REPLAY_MULTIPLIER, Attempt, Callback, CallbackResult
 from exports.management.arguments import number
 from exports.management.base import OPERATOR, Answer, ExportCommand, note
 from exports.views import to_second
@@ -37,8 +37,10 @@ class Command(ExportCommand):
         failed = actions.add_parser("replay-failed", help="send anew all that have failed since a time")
         failed.add_argument("--since", type=_time, required=True, help="such as 2026-09-30T08:00; UTC without a zone")
         for tries in (replay, failed):
-            tries.add_argument("--attempts", type=number(1, 10), default=3, help="1 to 10 (3)")
-            tries.add_argument("--multiplier", type=_multiplier, default=2.0, help="of the pauses, 1 to 10 (2)")
+            tries.add_argument("--attempts", type=number(1, 10), default=REPLAY_ATTEMPTS, help="1 to 10 (%(default)s)")
+            tries.add_argument(
+                "--multiplier", type=_multiplier, default=REPLAY_MULTIPLIER, help="of the pauses, 1 to 10 (%(default)s)"
+            )
         ping = actions.add_parser("ping", help="a test call to an endpoint, once and now")
         ping.add_argument("endpoint", help="its id in the settings")
         for action in (shown, replay, failed, ping):

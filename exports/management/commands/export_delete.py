@@ -26,6 +26,8 @@ class Command(TaskCommand):
 
     def answer(self, given: dict[str, Any]) -> Answer:
         task, reason = given["task"], given["reason"]
-        view = service.delete(task, principal=OPERATOR, reason=reason)
-        note("delete", task_id=task, trace_id=view.trace_id, result="deleted")
-        return Answer([f"{task} is deleted"], {"taskId": task, "deleted": True})
+        done = service.delete(task, principal=OPERATOR, reason=reason)
+        note("delete", task_id=task, trace_id=done.task.trace_id, result="deleted")
+        line = f"{task} is deleted" + ("" if done.file_removed else "; its file goes when the file store is back")
+        data = {"taskId": task, "deleted": True, "fileRemoved": done.file_removed}
+        return Answer([line], data, done=done.file_removed)
