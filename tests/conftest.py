@@ -28,7 +28,7 @@ VENDORS = ("sqlite", "postgres", "mariadb")
 MEMORY = Path("/dev/shm")
 ROOM_BYTES = 3 * 2**30
 """Free memory from which servers and tests keep their files there: on a disk, they wait for it half of their time."""
-EVERY = 50
+EVERY = 60
 """Of the points of a sweep, how many are taken when nobody asks for more."""
 
 

@@ -179,8 +179,11 @@ def _members(data: bytes) -> dict[str, bytes]:
 
 def _objects(view: TaskView) -> Iterator[str]:
     root = conf().store_dir
+    # What a killed writer of the identity left goes with the next one; it is of no task.
     found = sorted(
-        str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and path.name != "identity"
+        str(path.relative_to(root))
+        for path in root.rglob("*")
+        if path.is_file() and not path.name.removeprefix(".").startswith("identity")
     )
     wanted = list(manifest.objects(view.object_key)) if view.state is State.SUCCEEDED else []
     if found != wanted:

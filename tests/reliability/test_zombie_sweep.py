@@ -13,7 +13,7 @@ from tests.reliability.sweeping import Found, Sample
 from tests.reliability.world import World, sweep_once
 
 pytestmark = pytest.mark.timeout(3600)
-_OF_TIME = (b"export:workers", b"export:lost", b"export:sweep-lock", b"export:cleanup")
+_OF_TIME = (b"export:workers", b"export:lost", b"export:sweep-lock", b"export:cleanup", b"export:spool")
 """Keys that any worker moves on as time passes."""
 _METRICS = b"export:metrics"
 _HITS = b"request_hits"
