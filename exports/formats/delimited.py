@@ -30,6 +30,7 @@ _DATE_LENGTH: Final = len("2026-09-14")
 _SHORTENED: Final = 2  # before it: the minutes that the offset of a time lacks
 _OPENED: Final = 4  # behind it: the quote that opens a field
 _CLOSED: Final = 8  # before it: the quote that closes a field
+_DOUBLED: Final = 0x11  # stands for a quote inside a field
 _AROUND: Final = {
     before + behind: (text_before, text_behind)
     for before, text_before in ((0, b""), (_SHORTENED, SHORT_OFFSET_REST), (_CLOSED, b'"'))
@@ -98,20 +99,21 @@ class DelimitedEncoder:
     def _quote_fields(
         self, grid: Grid, codes: np.typing.NDArray[np.uint8], texts: Mapping[int, bytes]
     ) -> dict[int, bytes]:
-        """Mark the quotes of fields in `codes`; the new text of those whose own text has quotes or is new."""
+        """Mark the quotes around and inside fields in `codes`; the new text of those that have one already."""
         quoted = grid.numbers(np.concatenate([grid.positions(byte) for byte in self._quoted]))
         if self._width == 1:  # an empty line is no record to most readers
             quoted = np.union1d(quoted, np.flatnonzero(grid.starts == grid.ends))
         plain = np.ones(len(grid.ends), np.bool_)
         plain[[0, *texts]] = False  # the first field has no separator before it
-        plain[grid.numbers(grid.positions(_QUOTE))] = False
         marked = quoted[plain[quoted]]
         codes[grid.starts[marked] - 1] -= _OPENED
         codes[grid.ends[marked]] -= _CLOSED
+        codes[grid.positions(_QUOTE)] = _DOUBLED
         others = grid.texts(quoted[~plain[quoted]])
         return {number: _quote(texts.get(number, cell)) for number, cell in others}
 
     def _records(self, cells: bytes) -> bytes:
+        cells = cells.replace(bytes([_DOUBLED]), b'""')
         for mark, (before, behind) in _AROUND.items():
             cells = cells.replace(bytes([CELL[0] - mark]), before + self._delimiter + behind)
             cells = cells.replace(bytes([ROW[0] - mark]), before + _RECORD_END + behind)
