@@ -11,6 +11,13 @@ _AGE = re.compile(r"(\d{1,6})([mhd])", re.ASCII)
 _UNITS = {"m": dt.timedelta(minutes=1), "h": dt.timedelta(hours=1), "d": dt.timedelta(days=1)}
 
 
+def not_empty(text: str) -> str:
+    """Something: an empty value, as of a variable that a shell does not know, would ask for all."""
+    if not text.strip():
+        raise ArgumentTypeError("must not be empty")
+    return text
+
+
 def age(text: str) -> dt.timedelta:
     """How long ago: `90m`, `2h`, `3d`."""
     found = _AGE.fullmatch(text)

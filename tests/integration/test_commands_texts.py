@@ -19,6 +19,25 @@ from tests.services import Valkey
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("export_rerun", ""),
+        ("export_rerun", "t", "--shard", ""),
+        ("export_list", "--owner", ""),
+        ("export_list", "--search", " "),
+        ("export_callbacks", "replay", "t", "--callback", ""),
+    ],
+)
+def test_an_empty_value_is_refused_where_it_would_mean_all(
+    fail_task: Callable[[], str], arguments: tuple[str, ...]
+) -> None:
+    task_id = fail_task()
+    with pytest.raises(CommandError, match=r"argument .*: must not be empty"):
+        run(*arguments)
+    assert pipeline.view(task_id).state == "failed"
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("export_callbacks", "replay-failed", "--since", "soon"), "argument --since: must be a time, such as"),

@@ -53,7 +53,7 @@ class Command(ExportCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--kind", help="name of the kind (the first one)")
+        parser.add_argument("--kind", type=arguments.not_empty, help="name of the kind (the first one)")
         parser.add_argument("--from", dest="first_day", type=arguments.day, metavar="DAY", help="first day (chosen)")
         parser.add_argument(
             "--to", dest="last_day", type=arguments.day, metavar="DAY", help="last day (that of --from)"

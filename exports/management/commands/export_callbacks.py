@@ -20,7 +20,7 @@ class Command(ExportCommand):
         shown.add_argument("task", help="taskId")
         replay = actions.add_parser("replay", help="send the callbacks of a task's last event anew")
         replay.add_argument("task", help="taskId")
-        replay.add_argument("--callback", default="", help="only this one, by its id")
+        replay.add_argument("--callback", type=arguments.not_empty, help="only this one, by its id")
         failed = actions.add_parser("replay-failed", help="send anew all that have failed since a time")
         failed.add_argument(
             "--since",
@@ -63,7 +63,7 @@ def _replay(given: dict[str, Any]) -> Answer:
         principal=OPERATOR,
         attempts=given["attempts"],
         multiplier=given["multiplier"],
-        callback_id=given["callback"],
+        callback_id=given["callback"] or "",
     )
     return _replayed(replayed)
 

@@ -18,7 +18,7 @@ class Command(ExportCommand):
         super().add_arguments(parser)
         bounds = (conf().page_rows_min, conf().page_rows)
         which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("task", nargs="?", help="taskId, such as exp_01J8Z4K2…")
+        which.add_argument("task", type=arguments.not_empty, nargs="?", help="taskId, such as exp_01J8Z4K2…")
         which.add_argument(
             "--failed-since",
             type=arguments.age,
@@ -27,7 +27,12 @@ class Command(ExportCommand):
         )
         parser.add_argument("--from-scratch", action="store_true", help="plan anew and read every row again")
         parser.add_argument(
-            "--shard", action="append", default=[], metavar="DAY", help="read this shard again from its first row too"
+            "--shard",
+            type=arguments.not_empty,
+            action="append",
+            default=[],
+            metavar="DAY",
+            help="read this shard again from its first row too",
         )
         parser.add_argument(
             "--page-size",
