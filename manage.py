@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Django's command line for this project."""
 
+import signal
 import sys
 
 from config import env
@@ -12,7 +13,14 @@ def main() -> None:
     from django.core.management import execute_from_command_line  # needs the choice above
 
     try:
-        execute_from_command_line(sys.argv)
+        try:
+            execute_from_command_line(sys.argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads has enough, as `head` does. Every other tool ends by this signal then, and without a word.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGPIPE)
     except SettingInvalid as error:
         # Without settings no command can be loaded that would say so.
         sys.exit(f"FAIL {error}. Set it right: docs/settings.md, docs/architecture.md.")

@@ -48,7 +48,7 @@ class RequestRefused(ExportError):
 
 
 class FieldInvalid(RequestRefused):
-    """Fields of the request are wrong. Each reason is a sentence in English, without the value.
+    """Fields of the request are wrong. Each reason is a sentence in English; no value but a name that an operator gave.
 
     others: further wrong fields and their reasons.
     """

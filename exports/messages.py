@@ -135,6 +135,12 @@ NOT_A_REASON = "must have at most 200 printable characters"
 NOT_ATTEMPTS = "must be a whole number from 1 to 10"
 NOT_A_MULTIPLIER = "must be a number from 1 to 10"
 NOT_A_CALLBACK = "must be the id of a callback of this task"
+NOT_EMPTY = "must not be empty"
+NOT_A_FILTER = "is not a filter"
+NOT_A_CHOICE = "must be one of those on offer"
+TOO_LONG = "must have at most 255 characters"
+NOT_TASK_IDS = "must be taskIds"
+NOT_IN_A_BODY = "must be a parameter of the query: this address takes no body"
 
 REASONS_ZH = {
     REQUIRED: "必填",
@@ -154,6 +160,12 @@ REASONS_ZH = {
     NOT_ATTEMPTS: "必须是 1 到 10 的整数",
     NOT_A_MULTIPLIER: "必须是 1 到 10 的数",
     NOT_A_CALLBACK: "必须是该任务的回调 id",
+    NOT_EMPTY: "不能为空",
+    NOT_A_FILTER: "不是筛选条件",
+    NOT_A_CHOICE: "必须是所提供的选项之一",
+    TOO_LONG: "最多 255 个字符",
+    NOT_TASK_IDS: "必须是 taskId",
+    NOT_IN_A_BODY: "必须是查询参数：此地址不接受请求体",
 }
 
 
@@ -281,8 +293,8 @@ PROBLEMS: Mapping[str, ProblemText] = {
         415,
         "媒体类型不支持",
         "Unsupported media type",
-        "请求体必须是 application/json。",
-        "The body must be application/json.",
+        "请求体必须是 application/json，UTF-8 编码，未经压缩。",
+        "The body must be application/json in UTF-8, and not compressed.",
     ),
     "range_not_satisfiable": _problem(
         416,
@@ -295,8 +307,8 @@ PROBLEMS: Mapping[str, ProblemText] = {
         422,
         "日期范围过长",
         "Window too long",
-        "共 {days} 天，最多 {limit} 天。",
-        "The window has {days} days, at most {limit} are allowed.",
+        "从 from 到 to 共 {days} 天，最多 {limit} 天（设置 max_days）。",
+        "`from` to `to` has {days} days, at most {limit} are allowed (setting max_days).",
     ),
     "queue_full": _problem(
         429,

@@ -37,7 +37,7 @@ class TaskView:
 
     queue, spool: None and "" before the plan. stranded: its spool had no worker when the sweep looked.
     run_ms: how long somebody has worked on this epoch. queued_before: queued tasks that came first; None unless queued.
-    rows_per_second: over the last seconds in which there was progress. stalled_at: when a silence was noted; None while it moves.
+    rows_per_second: over the last 10 to 20 seconds; None where nothing was committed in them. stalled_at: when a silence was noted; None while it moves.
     """
 
     task_id: str

@@ -50,6 +50,7 @@ def served(valkey: Valkey, users: dict[str, Any]) -> Iterator[None]:
         }],
         CACHES={"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": valkey.url(2)}},
         PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
+        CSRF_FAILURE_VIEW="exports.ops.site.refused_form",
         SESSION_ENGINE="django.contrib.sessions.backends.cache",
         MESSAGE_STORAGE="django.contrib.messages.storage.session.SessionStorage",
         LANGUAGES=[("zh-hans", "简体中文"), ("en", "English")],

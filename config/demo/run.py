@@ -107,7 +107,8 @@ def _database_url(
     options: Options, wanted: orders.Wanted, place: Place, supervisor: Supervisor, screen: Screen, *, valkey_url: str
 ) -> str:
     def remade() -> None:
-        servers.forget_tasks(place, valkey_url)
+        if servers.forget_tasks(place, valkey_url):
+            screen.line("other orders than last time: their exports, with the files, are removed")
         screen.line(f"making {wanted.rows:,} orders of {wanted.days} days in {options.database} …")
 
     if options.database == "sqlite":

@@ -54,14 +54,16 @@ def start_valkey(place: Place, supervisor: Supervisor, *, passwords: Passwords) 
     return f"redis://:{passwords.valkey}@{_HOST}:{port}"
 
 
-def forget_tasks(place: Place, valkey_url: str) -> None:
-    """Other orders are about to be made: tasks and files of the old ones would be wrong."""
+def forget_tasks(place: Place, valkey_url: str) -> bool:
+    """Other orders are about to be made: tasks and files of the old ones would be wrong. Whether there was anything."""
     import redis
 
     with redis.Redis.from_url(valkey_url) as client:
+        used = bool(client.info("keyspace"))
         client.flushall()
     for name in ("spool", "files", "objects"):
         shutil.rmtree(place.root / name, ignore_errors=True)
+    return used
 
 
 def start_postgres(place: Place, supervisor: Supervisor, *, passwords: Passwords) -> int:

@@ -53,6 +53,7 @@ CSRF_TRUSTED_ORIGINS = list(_environment.csrf_trusted_origins)
 
 AUTHENTICATION_BACKENDS = ["exports.ops.backend.SettingsBackend"]
 LOGIN_URL = "admin:login"
+CSRF_FAILURE_VIEW = "exports.ops.site.refused_form"
 
 # Sessions of operators live in the Redis cache: there is no table for them.
 SESSION_ENGINE = "django.contrib.sessions.backends.cache"

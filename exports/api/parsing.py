@@ -16,7 +16,7 @@ BODY_LIMIT = 8192
 class StrictJson(BaseParser):
     """One JSON object in UTF-8: no repeated keys, no NaN, at most `BODY_LIMIT` bytes.
 
-    Raises: BodyTooLarge, InvalidBody, UnsupportedMediaType (another charset).
+    Raises: BodyTooLarge, InvalidBody, UnsupportedMediaType (another charset, or compressed).
     """
 
     media_type = "application/json"
@@ -24,7 +24,7 @@ class StrictJson(BaseParser):
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        _check_charset(media_type or "")
+        _check_coding(media_type or "", (parser_context or {})["request"].headers.get("Content-Encoding", ""))
         data: bytes = stream.read(BODY_LIMIT + 1)
         if len(data) > BODY_LIMIT:
             raise BodyTooLarge(BODY_LIMIT)
@@ -41,10 +41,10 @@ def load_object(data: bytes) -> dict[str, Any]:
     return value
 
 
-def _check_charset(media_type: str) -> None:
+def _check_coding(media_type: str, content_encoding: str) -> None:
     _, _, parameters = media_type.lower().partition("charset=")
     charset = parameters.partition(";")[0].strip(' "')
-    if charset not in ("", "utf-8", "utf8"):
+    if charset not in ("", "utf-8", "utf8") or content_encoding.strip().lower() not in ("", "identity"):
         raise UnsupportedMediaType(media_type)
 
 

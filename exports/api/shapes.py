@@ -96,8 +96,12 @@ _TASK: dict[str, AnyField] = {
     "cancelRequested": serializers.BooleanField(),
     "traceId": _text(),
     "progress": _number(min_value=0, max_value=100, help_text="Percent; 100 only when succeeded."),
-    "rowsPerSecond": _number(allow_null=True, help_text="Over the last seconds in which there was progress."),
-    "etaSeconds": _number(allow_null=True, help_text="Until the file is there; null where nobody can tell."),
+    "rowsPerSecond": _number(
+        allow_null=True, help_text="From the rows committed in the last 10 to 20 seconds; null where none was."
+    ),
+    "etaSeconds": _number(
+        allow_null=True, help_text="Until the file is there, from the same rows; null where nobody can tell."
+    ),
     "queue": serializers.ChoiceField(
         choices=_QUEUES, allow_null=True, help_text="How much there is to read; null until planned."
     ),

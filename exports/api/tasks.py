@@ -16,13 +16,13 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
-from exports import service
+from exports import messages, service
 from exports.api import audit, base, bodies, links, shapes, stream, waiting
 from exports.api.base import ApiView, language_of, principal_of
 from exports.api.rendering import json_response, to_json
 from exports.api.representation import represent, to_millisecond
 from exports.contracts import ExportRequest, Right, State
-from exports.errors import StoreUnavailable, TaskUnknown
+from exports.errors import FieldInvalid, StoreUnavailable, TaskUnknown
 from exports.progress import outlook
 from exports.telemetry import trace
 from exports.views import TaskView
@@ -76,6 +76,7 @@ class Exports(ApiView):
     @extend_schema(
         operation_id="list",
         summary="One's own exports, newest first",
+        description="Of one state, behind a task, or those that changed since the last answer.",
         parameters=[
             OpenApiParameter("state", str, enum=[state.value for state in State]),
             OpenApiParameter("limit", int, description="1 to 100; 50 without it."),
@@ -147,10 +148,16 @@ class Task(ApiView):
     @extend_schema(
         operation_id="delete",
         summary="Delete an ended export and its file now",
+        description="Its addresses answer 410 `task_deleted` from then on. Deleting it again is fine.",
         parameters=[OpenApiParameter("reason", str, description="Kept with who and when; at most 200 characters.")],
-        responses={204: OpenApiResponse(description="Deleted."), **shapes.refusals(400, 404, 406, 409, 410, 503)},
+        responses={
+            204: OpenApiResponse(description="Deleted."),
+            **shapes.refusals(400, 404, 406, 409, 410, 413, 415, 503),
+        },
     )
     def delete(self, request: Request, task_id: str) -> HttpResponse:
+        for name in base.body_of(request):
+            raise FieldInvalid(name, messages.NOT_IN_A_BODY)
         query = bodies.validated(bodies.DeleteQuery, request.query_params.dict())
         done = service.delete(known_form(task_id), principal=principal_of(request), reason=query["reason"])
         audit.record(request, "delete", task_id=task_id, trace_id=done.task.trace_id, result="deleted")

@@ -4,6 +4,7 @@
 """
 
 import json
+import logging
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,11 @@ class ExportCommand(BaseCommand):
         """Raises: ExportError."""
         raise NotImplementedError
 
+    def run_from_argv(self, argv: list[str]) -> None:
+        """As Django, from a shell: what a log is told of a change of state would stand between the lines of the answer."""
+        logging.getLogger().setLevel(max(logging.WARNING, logging.getLogger().level))
+        super().run_from_argv(argv)
+
     def handle(self, *_: Any, **given: Any) -> None:
         as_json = given["json"]
         try:
@@ -87,7 +93,8 @@ class TaskCommand(ExportCommand):
 def sentence(error: ExportError) -> str:
     """What happened, in words that need no code."""
     if isinstance(error, TaskDeleted):
-        return f"The task was deleted at {to_second(error.deletion.at)} by {error.deletion.by}: {error.deletion.reason}"
+        why = f": {error.deletion.reason}" if error.deletion.reason else "."
+        return f"The task was deleted at {to_second(error.deletion.at)} by {error.deletion.by}{why}"
     if isinstance(error, FieldInvalid):
         return f"{error.field} {error.facts['reason']}."
     if isinstance(error, TaskUnknown):

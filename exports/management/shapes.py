@@ -75,9 +75,14 @@ def task_line(view: TaskView) -> str:
 
 def task_lines(view: TaskView) -> list[str]:
     """Everything about one task that has a value."""
-    shown = {name: value for name, value in task_data(view).items() if value not in (None, "") and name != "shards"}
+    told = {
+        "cancelRequested": "yes" if view.cancel_requested_at else "",
+        "drift": (view.drift.told() or view.drift.drift) if view.drift else "",
+        "warnings": ", ".join(f"{warning.code} {warning.count:,}" for warning in view.warnings),
+    }
     shards = f"{view.shards_done} of {view.shards_total} done, {view.shards_running} running"
-    return [f"{name:<15} {value}" for name, value in {**shown, "shards": shards}.items()]
+    facts = {**task_data(view), **told, "shards": shards}
+    return [f"{name:<15} {value}" for name, value in facts.items() if value not in (None, "")]
 
 
 def shard_line(shard: ShardView) -> str:

@@ -31,7 +31,7 @@ class Order:
     action: Action
     reason: str = ""
     again: Sequence[str] = ()
-    page_rows: int = 0
+    page_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _check_count(task_ids: Sequence[str]) -> None:
 
 def _effect(order: Order, view: TaskView) -> Effect:
     if order.action is Action.CANCEL:
-        return _effect_unless("cannot_cancel", view, refused=view.state is State.SUCCEEDED)
+        return _effect_unless("cannot_cancel", view, refused=view.state in (State.SUCCEEDED, State.CANCELLED))
     if order.action is Action.DELETE:
         return _effect_unless("cannot_delete", view, refused=not view.state.ended)
     if order.action is Action.REPLAY:
@@ -96,7 +96,7 @@ def _effect(order: Order, view: TaskView) -> Effect:
     if order.action is Action.SCRATCH or (view.phase is None and not order.again):
         return Effect(view, None, shards=None, rows=None)
     if view.phase is None:
-        raise FieldInvalid("shard", "is not a shard of this task")
+        raise service.unknown_shard(view.task_id, order.again)
     if store().planned_as(view.task_id) != specify(view.request).digest():
         return Effect(view, StateConflict("specification_changed", view.state))
     return _rerun_effect(order, view)
@@ -110,7 +110,7 @@ def _rerun_effect(order: Order, view: TaskView) -> Effect:
     shards = store().shards(view.task_id)
     again = [shard for shard in shards if shard.shard_id in order.again]
     if len(again) < len(set(order.again)):
-        raise FieldInvalid("shard", "is not a shard of this task")
+        raise service.unknown_shard(view.task_id, order.again)
     open_ = [shard for shard in shards if shard.state != "done" and shard not in again]
     missing = sum(max(0, shard.planned - shard.rows_written) for shard in open_) + sum(shard.planned for shard in again)
     kept = sum(shard.rows_written for shard in shards if shard not in again)

@@ -54,7 +54,7 @@ def find(wanted: Wanted, *, limit: int = 50, behind: str = "") -> Listed:
             continue
         start = place if state is first else None
         found += [(state, at) for at in store().find(state, match, limit=limit + 1 - len(found), behind=start)]
-    views = [view for view in store().read_all([at.task_id for _, at in found[:limit]]) if not view.deleted]
+    views = store().read_all([at.task_id for _, at in found[:limit]])
     return Listed(views, _place_text(*found[limit - 1]) if len(found) > limit else "")
 
 

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from exports.contracts import Principal
 from exports.errors import FieldInvalid, TaskUnknown
+from exports.messages import NOT_EMPTY, NOT_TASK_IDS, REQUIRED
 from exports.operations import actions, listing
 from exports.operations.actions import Action, Effect, Order, Outcome
 from exports.ops import audit, rows
@@ -34,8 +35,13 @@ def action_page(request: HttpRequest, principal: Principal, *, action: str) -> P
 
 
 def _asked(request: HttpRequest) -> tuple[list[str], bool]:
-    """The tasks, and whether more match."""
-    if request.GET.get("task"):
+    """The tasks, and whether more match. Raises: FieldInvalid where no task and no filter is named: it would be all."""
+    if not request.GET:
+        raise FieldInvalid("task", REQUIRED)
+    for name, text in request.GET.items():
+        if not str(text).strip():
+            raise FieldInvalid(name, NOT_EMPTY)
+    if list(request.GET) == ["task"]:
         return _task_ids(request.GET["task"]), False
     found = listing.find(FilterForm(request.GET).wanted(), limit=actions.MOST)
     return [view.task_id for view in found.tasks], bool(found.more)
@@ -45,7 +51,7 @@ def _task_ids(text: str) -> list[str]:
     """Each once. Raises: FieldInvalid for what can be no id."""
     found = list(dict.fromkeys(text.split()))
     if not all(_TASK_ID.fullmatch(task_id) for task_id in found):
-        raise FieldInvalid("tasks", "must be taskIds")
+        raise FieldInvalid("task", NOT_TASK_IDS)
     return found
 
 

@@ -7,7 +7,8 @@ from django import forms
 from django.http import QueryDict
 
 from exports.contracts import Format, State
-from exports.messages import CAUSES
+from exports.errors import FieldInvalid
+from exports.messages import CAUSES, NOT_A_CHOICE, NOT_A_FILTER, TOO_LONG
 from exports.operations.listing import Wanted
 from exports.ops.language import language_in_use
 from exports.ops.page import say
@@ -27,7 +28,7 @@ _TEXT_MAX = 255
 
 
 class FilterForm(forms.Form):
-    """Which tasks the list shows. What is not a choice is an error, and then nothing is filtered by it."""
+    """Which tasks. Whoever misspells a filter gets none of them: without it, it would be all."""
 
     q = forms.CharField(required=False, max_length=_TEXT_MAX)
     state = forms.ChoiceField(required=False)
@@ -51,10 +52,15 @@ class FilterForm(forms.Form):
             self.fields[name].choices = [("", say("any")), *offered]  # type: ignore[attr-defined]  # a ChoiceField
         for name, field in self.fields.items():
             field.label = say("search" if name == "q" else name)
+            field.error_messages |= {"invalid_choice": NOT_A_CHOICE, "max_length": TOO_LONG}
 
     def wanted(self) -> Wanted:
-        """What the valid fields ask for."""
-        self.is_valid()
+        """What the fields ask for. Raises: FieldInvalid for one that nobody knows or whose value is wrong."""
+        unknown = next((name for name in self.data if name not in self.fields), None)
+        if unknown is not None:
+            raise FieldInvalid(unknown, NOT_A_FILTER)
+        for name, reasons in self.errors.items():
+            raise FieldInvalid(name, str(reasons[0]))
         given = self.cleaned_data
         age = given.get("age", "")
         state = given.get("state", "")

@@ -6,13 +6,14 @@ from typing import Any
 
 from exports.errors import (
     ExportError,
+    FieldInvalid,
     RequestRefused,
     StateUnavailable,
     TaskDeleted,
     TaskGone,
     TaskUnknown,
 )
-from exports.messages import PROBLEMS, Language
+from exports.messages import PROBLEMS, Language, reason_text
 from exports.ops.language import language_in_use
 from exports.ops.texts import WORDS
 
@@ -43,6 +44,16 @@ def refused(error: ExportError | None) -> Page:
     return _refusal(problem.title.say(language_in_use()), why(error), problem.status)
 
 
+def stale_form() -> Page:
+    """For a form whose token is not of this session."""
+    return _refusal(PROBLEMS["permission_denied"].title.say(language_in_use()), say("stale_form"), 403)
+
+
+def missing() -> Page:
+    """For an address of the site that is none."""
+    return _refusal(say("missing"), PROBLEMS["not_found"].detail.say(language_in_use()), 404)
+
+
 def _refusal(title: str, text: str, status: int) -> Page:
     return Page("ops/refusal.html", title, {"text": text}, status)
 
@@ -55,6 +66,8 @@ def why(error: ExportError) -> str:
     if isinstance(error, TaskUnknown | TaskGone):
         return say("no_such_task")
     facts = error.facts if isinstance(error, RequestRefused) else {}
+    if isinstance(error, FieldInvalid):
+        facts = {**facts, "reason": reason_text(error.reasons[error.field], language)}
     return PROBLEMS[_known(error)].detail.say(language, **facts)
 
 

@@ -14,12 +14,13 @@ import exports
 from exports import service
 from exports.conf import conf
 from exports.contracts import Principal, Right, State
+from exports.errors import FieldInvalid
 from exports.operations import listing, overview
 from exports.operations.actions import Action
 from exports.ops import audit, rows
 from exports.ops.forms import FilterForm
 from exports.ops.language import language_in_use
-from exports.ops.page import Page, say
+from exports.ops.page import Page, missing, say, why
 from exports.ops.texts import QUEUES, STATES
 from exports.pipeline import manifest
 from exports.views import TaskView
@@ -59,9 +60,14 @@ def overview_page(_request: HttpRequest, _principal: Principal) -> Page:
 
 
 def tasks_page(request: HttpRequest, principal: Principal) -> Page:
-    form = FilterForm(request.GET)
-    behind = request.GET.get("behind", "")
-    found = listing.find(form.wanted(), limit=_PAGE, behind=behind)
+    given = request.GET.copy()
+    behind = given.pop("behind", [""])[-1]
+    form = FilterForm(given)
+    try:
+        wanted = form.wanted()
+    except FieldInvalid as error:
+        return Page("ops/tasks.html", say("tasks"), {"form": form, "wrong": why(error), "chosen": True}, status=400)
+    found = listing.find(wanted, limit=_PAGE, behind=behind)
     chosen = {name: text for name, text in form.cleaned_data.items() if text}
     context = {
         "form": form,
@@ -145,6 +151,10 @@ def runbook_page(_request: HttpRequest, _principal: Principal) -> Page:
     text = path.read_text("utf-8") if path.is_file() else say("no_runbook")
     lines = [(line, _anchor(line)) for line in text.splitlines()]
     return Page("ops/runbook.html", say("runbook"), {"lines": lines})
+
+
+def missing_page(_request: HttpRequest, _principal: Principal, *, rest: str) -> Page:  # noqa: ARG001  # in the address
+    return missing()
 
 
 def _anchor(line: str) -> str:

@@ -21,7 +21,7 @@ from exports.errors import ExportError
 from exports.ops import actions, pages, texts
 from exports.ops.backend import principal_of
 from exports.ops.language import language_in_use
-from exports.ops.page import Page, refused
+from exports.ops.page import Page, refused, stale_form
 from exports.ops.texts import WORDS
 
 Show = Callable[..., Page | HttpResponseBase]
@@ -32,6 +32,13 @@ POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 """Nothing inline and nothing from elsewhere runs: a text that slips through as markup does no harm."""
+
+
+def refused_form(request: HttpRequest, reason: str = "") -> HttpResponseBase:  # noqa: ARG001  Django passes it by name
+    """`CSRF_FAILURE_VIEW`: only pages of the site have forms."""
+    response = site.rendered(request, stale_form())
+    response["Content-Security-Policy"] = POLICY
+    return response
 
 
 class OpsSite(AdminSite):
@@ -56,6 +63,7 @@ class OpsSite(AdminSite):
             path("language/", _protected(self.admin_view(set_language)), name="language"),
             path("login/", _protected(self.login), name="login"),
             path("logout/", _protected(self.admin_view(self.logout)), name="logout"),
+            path("<path:rest>", self._page(pages.missing_page), name="missing"),
         ]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -75,12 +83,13 @@ class OpsSite(AdminSite):
         @require_http_methods(["GET", "HEAD", "POST"] if acts else ["GET", "HEAD"])
         def view(request: HttpRequest, **given: str) -> HttpResponseBase:
             answer = _answer(show, request, right=Right.OPS_ACT if acts else Right.OPS_READ, given=given)
-            if not isinstance(answer, Page):
-                return answer
-            context = {**self.each_context(request), "title": answer.title, **answer.context}
-            return TemplateResponse(request, answer.template, context, status=answer.status)
+            return self.rendered(request, answer) if isinstance(answer, Page) else answer
 
         return _protected(self.admin_view(view))
+
+    def rendered(self, request: HttpRequest, page: Page) -> TemplateResponse:
+        context = {**self.each_context(request), "title": page.title, **page.context}
+        return TemplateResponse(request, page.template, context, status=page.status)
 
 
 def _answer(show: Show, request: HttpRequest, *, right: Right, given: Mapping[str, str]) -> Page | HttpResponseBase:

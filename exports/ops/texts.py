@@ -176,6 +176,10 @@ WORDS: Mapping[str, Text] = {
     "updated": Text("更新于 {time}（{zone}）", "Updated {time} ({zone})"),
     "missing": Text("找不到", "Not found"),
     "no_such_task": Text("没有这个任务，或已过保留期。", "There is no such task, or it is kept no longer."),
+    "stale_form": Text(
+        "表单已失效：请返回，重新载入页面后再试。",
+        "The form is out of date: go back, load the page again, and try again.",
+    ),
     "away": Text("暂时不可用", "Not available"),
     "redis_away": Text(
         "Redis 没有响应。任务会在其恢复后自行继续。",

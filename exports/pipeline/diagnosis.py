@@ -32,34 +32,52 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """FAIL: exports fail, are lost or are wrong. WARN: they are slow, or somebody should know."""
+    """FAIL: exports fail, are lost or are wrong. WARN: they are slow, or somebody should know.
+
+    code: of the error that kept this from being looked at, if it has a remedy of its own.
+    """
 
     level: Level
     name: str
     text: str
+    code: str = ""
 
     @property
     def remedy(self) -> str:
         """What to do about it; empty where nothing is wrong. A table's findings have the kind before their name."""
-        return "" if self.level is Level.OK else REMEDIES.get(self.name) or REMEDIES[self.name.partition(" ")[2]]
+        if self.level is Level.OK:
+            return ""
+        return REMEDIES.get(self.code) or REMEDIES.get(self.name) or REMEDIES[self.name.partition(" ")[2]]
 
 
 def diagnose() -> list[Finding]:
     """All findings, in the order in which to mend what is wrong."""
     found: list[Finding] = []
+    away: set[str] = set()
     for name, look in _LOOKS.items():
-        found += _guarded(name, look)
+        found += _guarded(name, look, away)
     return found
 
 
-def _guarded(name: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
+def _guarded(name: str, look: Callable[[], Iterator[Finding]], away: set[str]) -> list[Finding]:
+    """away: codes of what did not answer an earlier look, which fails once for all of them; grows."""
     try:
         return list(look())
     except ExportError as error:
-        cause = f" ({type(error.__cause__).__name__})" if error.__cause__ else ""
-        return [Finding(Level.FAIL, name, f"{error.code}: {error}{cause}")]
+        if error.code in away:
+            return [Finding(Level.WARN, name, f"not checked: {error.code}, as above", code="not_checked")]
+        if error.retryable:
+            away.add(error.code)
+        told = str(error) if error.code in str(error) else f"{error.code}: {error}"
+        cause = f" ({_named(error.__cause__)})" if error.__cause__ else ""
+        return [Finding(Level.FAIL, name, told + cause, code=error.code)]
     except Exception as error:  # noqa: BLE001  # whatever is broken is the finding
-        return [Finding(Level.FAIL, name, type(error).__name__)]
+        return [Finding(Level.FAIL, name, _named(error))]
+
+
+def _named(error: BaseException) -> str:
+    """Its class; an error of the disk says which path, others may quote a row."""
+    return f"{type(error).__name__}: {error}" if isinstance(error, OSError) else type(error).__name__
 
 
 def _settings() -> Iterator[Finding]:

@@ -73,7 +73,7 @@ def ping(endpoint_id: str, *, at: dt.datetime) -> Outcome:
         if endpoint.id == endpoint_id:
             message_id = f"ping-{at:%Y%m%dT%H%M%S%f}-{endpoint_id}"
             return send(endpoint, payload.ping(endpoint_id, at=at), message_id=message_id)
-    raise FieldInvalid("endpoint", "is not the id of an endpoint")
+    raise FieldInvalid("endpoint", f"{endpoint_id} is not the id of an endpoint")
 
 
 def send(endpoint: Endpoint, body: str, *, message_id: str, traceparent: str | None = None) -> Outcome:

@@ -25,6 +25,10 @@ REMEDIES: Mapping[str, str] = {
     "key": "Declare another key in the kind, or CREATE UNIQUE INDEX on this one.",
     "time index": "CREATE INDEX on that column; exports are right without it, but every count reads the table.",
     "page query": "ANALYZE the table; see that the key has an index, and its type is the one that the kind declares.",
+    "database_timeout": "See what holds the table (a migration, a long transaction) and the database's load; then ask again.",
+    "database_connection": "See whether the database is up, DATABASE_URL, and how many connections it allows.",
+    "replica_conflict": "Raise the replica's max_standby_streaming_delay, or take another one.",
+    "not_checked": "Mend that first, then ask again.",
     "grants": "Use a role of its own: REVOKE ALL on the table, then GRANT SELECT.",
 }
-"""By its name; that of a table without the kind."""
+"""By the code of an error, else by its name; that of a table without the kind."""

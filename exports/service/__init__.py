@@ -8,7 +8,7 @@ callbacks.py  what others were told
 upkeep.py     the service as a whole: counters, sweep, purge, doctor
 """
 
-from exports.service.acting import REASON_MAX, Deleted, cancel, check_rerun, delete, rerun
+from exports.service.acting import REASON_MAX, Deleted, cancel, check_rerun, delete, rerun, unknown_shard
 from exports.service.callbacks import (
     Replayed,
     last_callbacks,
@@ -87,5 +87,6 @@ __all__ = [
     "rerun",
     "submit",
     "sweep_once",
+    "unknown_shard",
     "verify",
 ]

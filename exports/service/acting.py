@@ -53,12 +53,12 @@ def rerun(
     principal: Principal,
     from_scratch: bool = False,
     again: Sequence[str] = (),
-    page_rows: int = 0,
+    page_rows: int | None = None,
     reason: str = "",
 ) -> TaskView:
     """Queue a failed task again: what is missing, or everything.
 
-    again: shards to read from their first row. page_rows: of the pages to come; 0: as they were. reason: kept in the
+    again: shards to read from their first row. page_rows: of the pages to come; None: as they were. reason: kept in the
     task's history.
 
     Raises: StateConflict `cannot_rerun` (not failed) or `specification_changed` (only from scratch); FieldInvalid for
@@ -74,7 +74,7 @@ def rerun(
         digest=specify(view.request).digest(),
         from_scratch=from_scratch,
         again=again,
-        page_rows=page_rows,
+        page_rows=page_rows or 0,
         by=by,
     )
     if word == "gone":
@@ -84,7 +84,7 @@ def rerun(
     if word == "refused":
         raise StateConflict("cannot_rerun", view.state)
     if word == "unknown":
-        raise FieldInvalid("shard", "is not a shard of this task")
+        raise unknown_shard(task_id, again)
     with logs.bound(taskId=task_id, traceId=view.trace_id):
         _events.info("task.rerun", by=principal.owner, reason=reason or None, scratch=from_scratch)
     queued = read_task(task_id, principal=principal)
@@ -92,12 +92,19 @@ def rerun(
     return queued
 
 
-def check_rerun(from_scratch: bool, *, again: Sequence[str], page_rows: int) -> None:
+def check_rerun(from_scratch: bool, *, again: Sequence[str], page_rows: int | None) -> None:
     """What `rerun` refuses whatever the task. Raises: FieldInvalid."""
-    if from_scratch and (again or page_rows):
+    if from_scratch and (again or page_rows is not None):
         raise FieldInvalid("fromScratch", "reads every shard in pages of the usual size")
-    if page_rows and not conf().page_rows_min <= page_rows <= conf().page_rows:
+    if page_rows is not None and not conf().page_rows_min <= page_rows <= conf().page_rows:
         raise FieldInvalid("pageRows", f"must be from {conf().page_rows_min} to {conf().page_rows}")
+
+
+def unknown_shard(task_id: str, again: Sequence[str]) -> FieldInvalid:
+    """The refusal of shards of which at least one is not the task's."""
+    known = {shard.shard_id for shard in store().shards(task_id)}
+    lost = ", ".join(shard_id for shard_id in again if shard_id not in known)
+    return FieldInvalid("shard", f"{lost} is not a shard of this task")
 
 
 def _check_reason(reason: str) -> None:

@@ -24,6 +24,9 @@ from exports.views import AuditEntry, Deletion, Event, Failure, ShardView, TaskV
 SILENT_MS = 15_000
 """A worker that gave no sign of life for so long counts as gone."""
 
+_SPEED_WINDOW_MS = 10_000
+"""As in `lua/shared/progress.lua`."""
+
 RESTARTS = ("slices", "memory", "died")
 """Why a worker ended whose place another one takes."""
 
@@ -310,19 +313,23 @@ def task_view(task_id: str, reply: Sequence[str]) -> TaskView:
         queued_before=int(before) if before else None,
         progress_at=_moment_if_any(fields.get("progress_at")),
         stalled_at=_moment_if_any(fields.get("stalled_at")),
-        rows_per_second=_speed(fields),
+        rows_per_second=_speed(fields, int(now)),
         deleted=_deletion(fields),
         read_at=moment(now),
     )
 
 
-def _speed(fields: Mapping[str, str]) -> float | None:
-    """Rows a second up to the last progress: while nothing moves, what is told stays the same."""
+def _speed(fields: Mapping[str, str], now_ms: int) -> float | None:
+    """Rows a second until now, since the older of two moments, or the younger once that is a window old; None where
+    nothing was committed since.
+    """
     if not fields.get("mark_at"):
         return None
-    took_s = (int(fields["progress_at"]) - int(fields["mark_at"])) / 1000
-    rows = int(fields.get("rows_done", "0")) - int(fields["mark_rows"])
-    return rows / took_s if rows > 0 and took_s > 0 else None
+    age_ms = now_ms - int(fields["next_at"])
+    mark = "mark" if age_ms < _SPEED_WINDOW_MS else "next"
+    took_ms = now_ms - int(fields[f"{mark}_at"])
+    rows = int(fields.get("rows_done", "0")) - int(fields[f"{mark}_rows"])
+    return rows * 1000 / took_ms if rows > 0 and took_ms > 0 and age_ms < 2 * _SPEED_WINDOW_MS else None
 
 
 def shard_views(

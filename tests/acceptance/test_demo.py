@@ -138,13 +138,15 @@ def succeeded(task: dict[str, Any]) -> bool:
 def test_a_demo_exports_every_order_and_a_second_one_uses_the_same_orders(tmp_path: Path) -> None:
     folder = tmp_path / "数据 #1%20?"
     first, said = demo(folder, "--rows", "3000", "--days", "7")
-    assert "making 3,000 orders of 7 days" in said
+    assert "making 3,000 orders of 7 days" in said and "removed" not in said
     assert (first["rows"], first["format"], first["database"], first["restarts"]) == (3000, "csv", "sqlite", 0)
     assert Path(first["file"]).parent == folder / "downloads"
     assert first["rows_per_second"] == pytest.approx(3000 / first["seconds"], rel=0.02)
     second, said = demo(folder, "--rows", "3000", "--days", "7", "--format", "xlsx")
-    assert "making" not in said
+    assert "making" not in said and "removed" not in said
     assert file_check.count_rows(Path(second["file"])) == 3000
+    _, said = demo(folder, "--rows", "500", "--days", "7")
+    assert said.count("other orders than last time: their exports, with the files, are removed") == 1
     assert list((folder / "run").glob("*.pid")) == []
     assert below(tmp_path) == []
 

@@ -185,7 +185,7 @@ def test_the_command_fails_where_the_ping_does(receiver: Receiver) -> None:
     with pytest.raises(SystemExit) as left:
         run("export_callbacks", "ping", "shop")
     assert left.value.code == 1
-    with pytest.raises(CommandError, match="is not the id of an endpoint"):
+    with pytest.raises(CommandError, match="endpoint another is not the id of an endpoint"):
         run("export_callbacks", "ping", "another")
 
 

@@ -78,6 +78,26 @@ def test_the_time_to_go_is_right_within_30_percent_in_the_second_half(sqlite_ord
         assert abs(moment + eta_s - ended) <= 0.3 * (ended - moment) + 1, (seen, ended)
 
 
+def test_the_pace_is_that_of_the_last_seconds_and_unknown_where_nothing_is_committed(
+    world: World, task_id: str, alice: Client
+) -> None:
+    world.begin(task_id)
+    now_ms, key = store().now_ms(), f"export:task:{task_id}"
+
+    def told(*, mark_s: float, next_s: float) -> list[Any]:
+        """The pace after 2,000 rows since the older moment and 500 since the younger, and whether it is known how long."""
+        moments = {"mark_at": now_ms - int(mark_s * 1000), "next_at": now_ms - int(next_s * 1000)}
+        world.redis.hset(key, mapping={**moments, "mark_rows": 0, "next_rows": 1500, "rows_done": 2000})
+        body = read(alice, task_id).json()
+        return [body["rowsPerSecond"], body["etaSeconds"]]
+
+    world.redis.hset(key, mapping={"phase": "render"})
+    assert told(mark_s=12, next_s=2)[0] == pytest.approx(2000 / 12, rel=0.05)
+    assert told(mark_s=22, next_s=12)[0] == pytest.approx(500 / 12, rel=0.05)
+    assert told(mark_s=31, next_s=20) == [None, None]
+    assert told(mark_s=130, next_s=100) == [None, None]
+
+
 @pytest.mark.usefixtures("desk")
 def test_progress_never_falls_also_when_segments_are_lost(sqlite_orders: OrdersDatabase) -> None:
     sqlite_orders.insert({"id": number} for number in range(1, 101))

@@ -130,7 +130,7 @@ def test_a_wrong_format_is_named(world: World, alice: Client, value: Any) -> Non
 def test_a_window_over_the_limit_is_refused(world: World, alice: Client) -> None:
     response = submit(alice, **{"from": "2025-01-01", "to": "2026-09-30"})
     refuse(response, status=422, code="window_too_long")
-    assert response.json()["detail"] == "共 638 天，最多 366 天。"
+    assert response.json()["detail"] == "从 from 到 to 共 638 天，最多 366 天（设置 max_days）。"
 
 
 def test_unknown_fields_are_ignored(world: World, alice: Client) -> None:
@@ -191,6 +191,23 @@ def test_another_media_type_is_refused(world: World, alice: Client, media_type: 
         code="unsupported_media_type",
     )
     assert world.task_ids() == []
+
+
+def test_a_body_that_is_compressed_or_in_another_charset_is_told_what_it_must_be(world: World, alice: Client) -> None:
+    packed = alice.post(
+        EXPORTS, json.dumps(BODY), content_type="application/json", headers={"content-encoding": "gzip"}
+    )
+    other = alice.post(EXPORTS, json.dumps(BODY), content_type="application/json; charset=gbk")
+    for response in (packed, other):
+        refuse(response, status=415, code="unsupported_media_type")
+    english = caller("alice", accept_language="en")
+    told = english.post(EXPORTS, "{}", content_type="application/json", headers={"content-encoding": "br"}).json()
+    assert told["detail"] == "The body must be application/json in UTF-8, and not compressed."
+    assert world.task_ids() == []
+    plain = alice.post(
+        EXPORTS, json.dumps(BODY), content_type="application/json", headers={"content-encoding": "identity"}
+    )
+    assert plain.status_code == 202
 
 
 def test_a_charset_of_utf_8_is_accepted(world: World, alice: Client) -> None:

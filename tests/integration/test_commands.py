@@ -171,6 +171,7 @@ def test_a_dry_run_refuses_what_the_run_would_refuse(fail_task: Callable[[], str
     for task, *arguments in (
         (task_id, "--page-size", "199"),
         (task_id, "--page-size", "2001"),
+        (task_id, "--page-size", "0"),
         (task_id, "--from-scratch", "--shard", DAYS[0]),
         (task_id, "--from-scratch", "--page-size", "500"),
         (task_id, "--shard", "2026-09-16"),
@@ -213,8 +214,9 @@ def test_a_shard_is_read_again_from_its_first_row_in_smaller_pages(fail_task: Ca
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--shard", "2026-01-01"), "shard is not a shard of this task"),
-        (("--page-size", "10"), "pageRows must be from 200 to 2000"),
+        (("--shard", "2026-01-01"), "shard 2026-01-01 is not a shard of this task"),
+        (("--page-size", "10"), "argument --page-size: must be a whole number from 200 to 2,000"),
+        (("--page-size", "0"), "argument --page-size: must be a whole number from 200 to 2,000"),
         (("--from-scratch", "--page-size", "500"), "fromScratch reads every shard in pages of the usual size"),
         (("--reason", "x" * 201), "reason must have at most 200 printable characters"),
         (("--reason", "two\nlines"), "reason must have at most 200 printable characters"),
@@ -281,6 +283,8 @@ def test_a_command_that_is_used_wrongly_exits_with_2() -> None:
     assert shell("export_show").returncode == 2
     assert shell("export_list", "--state", "lost").returncode == 2
     assert shell("demo", "--rows", "none").returncode == 2
+    wrong = shell("export_faults", "--from", "2026-02-30")
+    assert (wrong.returncode, "--from: must be a date that exists, as YYYY-MM-DD" in wrong.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -228,8 +229,45 @@ def test_every_finding_has_a_remedy_and_prints_it_only_where_something_is_wrong(
 def test_a_redis_that_is_away_fails_and_the_rest_is_still_looked_at(desk: Path, sqlite_orders: OrdersDatabase) -> None:
     with exports_settings(redis_url="redis://127.0.0.1:1/1"):
         found = doctor(code=1)
-    assert found["redis"][0] == "FAIL"
+    assert [name for name, (level, _) in found.items() if level == "FAIL"] == ["redis"]
+    assert found["redis"] == ("FAIL", "state_unavailable: ConnectionError (ConnectionError)")
+    unchecked = {name for name, (_, text) in found.items() if text == "not checked: state_unavailable, as above"}
+    assert unchecked == {"clock", "broker", "workers", "spool shared", "identity"}
     assert found["orders key"][0] == "OK"
+
+
+def remedies() -> dict[str, str]:
+    """Name → what is printed below it."""
+    out = io.StringIO()
+    with pytest.raises(SystemExit):
+        call_command("export_doctor", "--json", stdout=out)
+    return {one["name"]: one["remedy"] for one in json.loads(out.getvalue())["findings"]}
+
+
+def test_a_locked_table_has_the_remedy_of_its_error(desk: Path, sqlite_orders: OrdersDatabase) -> None:
+    held = sqlite3.connect(sqlite_orders.settings["NAME"], isolation_level=None)
+    held.execute("BEGIN EXCLUSIVE")
+    try:
+        with exports_settings(statement_timeout_ms=100, plan_statement_timeout_ms=100):
+            found, told = doctor(code=1), remedies()
+    finally:
+        held.close()
+    assert found["orders table"] == ("FAIL", "database_timeout")
+    assert told["orders table"] == REMEDIES["database_timeout"]
+
+
+def test_a_database_that_is_away_fails_once(desk: Path, postgres_orders: OrdersDatabase) -> None:
+    settings = connections["orders"].settings_dict
+    connections["orders"].close()
+    kept = settings["PORT"]
+    settings["PORT"] = "1"
+    try:
+        found, told = doctor(code=1), remedies()
+    finally:
+        settings["PORT"] = kept
+    assert found["orders table"] == ("FAIL", "database_connection")
+    assert told["orders table"] == REMEDIES["database_connection"]
+    assert found["orders grants"] == ("WARN", "not checked: database_connection, as above")
 
 
 def test_a_key_that_is_not_unique_fails(desk: Path, sqlite_orders: OrdersDatabase) -> None:
@@ -257,4 +295,5 @@ def test_a_place_that_cannot_be_written_fails(desk: Path, tmp_path: Path, name: 
     (tmp_path / "file").touch()
     with exports_settings(**{name: tmp_path / "file" / "below"}):
         found = doctor(code=1)
-    assert found[name.removesuffix("_dir")][0] == "FAIL"
+    level, text = found[name.removesuffix("_dir")]
+    assert level == "FAIL" and str(tmp_path / "file") in text

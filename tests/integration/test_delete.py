@@ -159,3 +159,13 @@ def test_the_api_refuses_a_wrong_reason_and_a_running_task(world: World, alice: 
     response = alice.delete(f"{EXPORTS}/{task_id}?reason={'x' * 201}")
     assert (response.status_code, response.json()["field"]) == (400, "reason")
     assert caller("ops").delete(f"{EXPORTS}/{task_id}").status_code == 409
+
+
+def test_a_body_is_refused_by_the_name_of_its_field_and_deletes_nothing(world: World, alice: Client) -> None:
+    task_id = succeeded(world, alice)
+    url = f"{EXPORTS}/{task_id}"
+    response = alice.delete(url, '{"reason": "done"}', content_type="application/json")
+    assert (response.status_code, response.json()["code"], response.json()["field"]) == (400, "invalid_field", "reason")
+    assert alice.delete(url, "reason=done", content_type="text/plain").status_code == 415
+    assert alice.get(url).json()["state"] == "succeeded"
+    assert alice.delete(url, "{}", content_type="application/json").status_code == 204

@@ -18,6 +18,7 @@ from config.faults.trial import Broken, Trial
 from config.faults.workers import Workers
 from exports import service
 from exports.errors import ExportError
+from exports.management import arguments
 from exports.management.base import Answer, ExportCommand
 from exports.messages import Language, Text
 
@@ -52,14 +53,23 @@ class Command(ExportCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--kind", help="name of the kind (the first one)")
-        parser.add_argument("--from", dest="first_day", type=dt.date.fromisoformat, help="first day (chosen)")
-        parser.add_argument("--to", dest="last_day", type=dt.date.fromisoformat, help="last day (that of --from)")
-        parser.add_argument("--only", nargs="+", choices=list(CRITERIA), default=list(CRITERIA), metavar="CRITERION")
-        parser.add_argument("--language", type=Language, choices=list(Language), default=Language.EN)
+        parser.add_argument("--kind", type=arguments.not_empty, help="name of the kind (the first one)")
+        parser.add_argument("--from", dest="first_day", type=arguments.day, metavar="DAY", help="first day (chosen)")
+        parser.add_argument(
+            "--to", dest="last_day", type=arguments.day, metavar="DAY", help="last day (that of --from)"
+        )
+        parser.add_argument(
+            "--only",
+            nargs="+",
+            choices=list(CRITERIA),
+            default=list(CRITERIA),
+            metavar="CRITERION",
+            help=f"only these: {', '.join(CRITERIA)}",
+        )
+        parser.add_argument("--language", choices=[language.value for language in Language], default="en")
 
     def answer(self, given: dict[str, Any]) -> Answer:
-        language = given["language"]
+        language = Language(given["language"])
         kind, owner = given["kind"] or service.default_kind(), f"export_faults {uuid.uuid4().hex}"
         trials.refuse_others()
         window = _window(kind, given["first_day"], given["last_day"])

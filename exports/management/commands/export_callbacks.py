@@ -1,26 +1,13 @@
 """`manage.py export_callbacks`: what others were told of a task, telling it again, and a test call."""
 
-import datetime as dt
 from argparse import SUPPRESS, ArgumentParser
 from typing import Any
 
 from exports import service
 from exports.callbacks import REPLAY_ATTEMPTS, REPLAY_MULTIPLIER, Attempt, Callback, CallbackResult
-from exports.management.arguments import number
+from exports.management import arguments
 from exports.management.base import OPERATOR, Answer, ExportCommand, note
 from exports.views import to_second
-
-
-def _time(text: str) -> dt.datetime:
-    moment = dt.datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
-
-
-def _multiplier(text: str) -> float:
-    multiplier = float(text)
-    if not 1 <= multiplier <= 10:
-        raise ValueError
-    return multiplier
 
 
 class Command(ExportCommand):
@@ -33,13 +20,24 @@ class Command(ExportCommand):
         shown.add_argument("task", help="taskId")
         replay = actions.add_parser("replay", help="send the callbacks of a task's last event anew")
         replay.add_argument("task", help="taskId")
-        replay.add_argument("--callback", default="", help="only this one, by its id")
+        replay.add_argument("--callback", type=arguments.not_empty, help="only this one, by its id")
         failed = actions.add_parser("replay-failed", help="send anew all that have failed since a time")
-        failed.add_argument("--since", type=_time, required=True, help="such as 2026-09-30T08:00; UTC without a zone")
+        failed.add_argument(
+            "--since",
+            type=arguments.moment,
+            required=True,
+            metavar="TIME",
+            help="such as 2026-09-30T08:00; UTC without a zone",
+        )
         for tries in (replay, failed):
-            tries.add_argument("--attempts", type=number(1, 10), default=REPLAY_ATTEMPTS, help="1 to 10 (%(default)s)")
             tries.add_argument(
-                "--multiplier", type=_multiplier, default=REPLAY_MULTIPLIER, help="of the pauses, 1 to 10 (%(default)s)"
+                "--attempts", type=arguments.number(1, 10), default=REPLAY_ATTEMPTS, help="1 to 10 (%(default)s)"
+            )
+            tries.add_argument(
+                "--multiplier",
+                type=arguments.multiplier,
+                default=REPLAY_MULTIPLIER,
+                help="of the pauses, 1 to 10 (%(default)s)",
             )
         ping = actions.add_parser("ping", help="a test call to an endpoint, once and now")
         ping.add_argument("endpoint", help="its id in the settings")
@@ -65,7 +63,7 @@ def _replay(given: dict[str, Any]) -> Answer:
         principal=OPERATOR,
         attempts=given["attempts"],
         multiplier=given["multiplier"],
-        callback_id=given["callback"],
+        callback_id=given["callback"] or "",
     )
     return _replayed(replayed)
 

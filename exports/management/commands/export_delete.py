@@ -4,13 +4,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from exports import service
+from exports.management import arguments
 from exports.management.base import OPERATOR, Answer, TaskCommand, note
-
-
-def _reason(text: str) -> str:
-    if not 1 <= len(text.strip()) <= service.REASON_MAX or not text.isprintable():
-        raise ValueError
-    return text.strip()
 
 
 class Command(TaskCommand):
@@ -21,7 +16,7 @@ class Command(TaskCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument(
-            "--reason", type=_reason, required=True, help="why, at most 200 characters; no personal data"
+            "--reason", type=arguments.reason, required=True, help="why, at most 200 characters; no personal data"
         )
 
     def answer(self, given: dict[str, Any]) -> Answer:

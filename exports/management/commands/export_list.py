@@ -15,25 +15,27 @@ class Command(ExportCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--state", type=State, choices=list(State), help="only tasks in this state")
+        parser.add_argument("--state", choices=[state.value for state in State], help="only tasks in this state")
         parser.add_argument("--stalled", action="store_true", help="only running tasks that make no progress")
-        parser.add_argument("--owner", default="", help="only tasks of this owner")
-        parser.add_argument("--format", type=Format, choices=list(Format), help="only files of this form")
+        parser.add_argument("--owner", type=arguments.not_empty, help="only tasks of this owner")
+        parser.add_argument("--format", choices=[output.value for output in Format], help="only files of this form")
         parser.add_argument("--code", default="", choices=list(CAUSES), help="only tasks that failed with this code")
-        parser.add_argument("--since", type=arguments.age, help="in their state for at most so long: 90m, 2h, 3d")
-        parser.add_argument("--search", default="", help="a part of taskId, requestId or traceId")
+        parser.add_argument(
+            "--since", type=arguments.age, metavar="AGE", help="in their state for at most so long: 90m, 2h, 3d"
+        )
+        parser.add_argument("--search", type=arguments.not_empty, help="a part of taskId, requestId or traceId")
         parser.add_argument(
             "--limit", type=arguments.number(1, 1000), default=50, help="at most so many, 1 to 1000 (50)"
         )
 
     def answer(self, given: dict[str, Any]) -> Answer:
         wanted = listing.Wanted(
-            state=given["state"],
+            state=State(given["state"]) if given["state"] else None,
             stalled=given["stalled"],
-            owner=given["owner"],
-            format=given["format"],
+            owner=given["owner"] or "",
+            format=Format(given["format"]) if given["format"] else None,
             code=given["code"],
-            text=given["search"],
+            text=given["search"] or "",
             changed_within=given["since"],
         )
         found = listing.find(wanted, limit=given["limit"])

@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from exports.conf import conf
 from exports.contracts import State
 from exports.management import arguments, shapes
 from exports.management.base import OPERATOR, Answer, ExportCommand, note, sentence
@@ -15,8 +16,9 @@ class Command(ExportCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
+        bounds = (conf().page_rows_min, conf().page_rows)
         which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("task", nargs="?", help="taskId, such as exp_01J8Z4K2…")
+        which.add_argument("task", type=arguments.not_empty, nargs="?", help="taskId, such as exp_01J8Z4K2…")
         which.add_argument(
             "--failed-since",
             type=arguments.age,
@@ -24,8 +26,20 @@ class Command(ExportCommand):
             help=f"all tasks that failed at most so long ago (90m, 2h, 3d), up to {actions.MOST} at once",
         )
         parser.add_argument("--from-scratch", action="store_true", help="plan anew and read every row again")
-        parser.add_argument("--shard", action="append", default=[], help="read this shard again from its first row too")
-        parser.add_argument("--page-size", type=int, default=0, help="rows of the pages to come")
+        parser.add_argument(
+            "--shard",
+            type=arguments.not_empty,
+            action="append",
+            default=[],
+            metavar="DAY",
+            help="read this shard again from its first row too",
+        )
+        parser.add_argument(
+            "--page-size",
+            type=arguments.number(*bounds),
+            metavar="ROWS",
+            help=f"rows of the pages to come, {bounds[0]:,} to {bounds[1]:,}",
+        )
         parser.add_argument("--reason", default="", help="why; kept in the task's history")
         parser.add_argument("--dry-run", action="store_true", help="only tell what would be read")
 

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Take away all that an ended task holds but who deleted it, when and why; it stays until it would have expired.
--- What others are told of it stays too.
+-- Take away all that an ended task holds but who deleted it, when and why; it stays until it would have expired, but in
+-- no list of a state. What others are told of it stays too.
 -- Once deleted it stays as it is. Its files are the caller's to remove, and the sweep's after a kill.
 -- State: succeeded -> succeeded, cancelled -> cancelled, failed -> cancelled. Cost: O(shards).
 -- KEYS
@@ -28,7 +28,11 @@ if not state then return {'gone'} end
 if state == 'queued' or state == 'running' then return {'refused'} end
 if redis.call('HEXISTS', K.task, 'deleted_at') == 1 then return {'deleted'} end
 local now = now_ms()
-if state == 'failed' then enter('cancelled', now) end
+if state == 'failed' then
+  enter('cancelled', now)
+  state = 'cancelled'
+end
+redis.call('ZREM', K['index_' .. state], A.id)
 redis.call('DEL', K.plan, K.shards, K.pending, K.segments, K.done, K.parts)
 redis.call('HDEL', K.task, 'file_name', 'file_size', 'sha256', 'object_key', 'warnings', 'error_code',
   'error_phase', 'error_shard', 'error_page', 'error_cursor', 'error_attempts', 'error_retryable')
