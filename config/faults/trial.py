@@ -19,6 +19,8 @@ from exports.views import TaskView
 LIMIT_S = 60.0
 """Longest time that any task of a trial may take; with faults, most of it are leases that run out."""
 TRIES = 25
+_ARRIVES_S = 0.2
+"""What a worker had sent when it was stopped has reached Redis by then."""
 _LOOK_EVERY_S = 0.0005
 _SILENCE_LIMIT_S = 20.0
 
@@ -107,6 +109,7 @@ class Trial:
             while not (view := self.read(task_id)).state.ended:
                 if _in_the_middle(view, phase):
                     self.workers.send(signal.SIGSTOP)
+                    time.sleep(_ARRIVES_S)
                     view = self.read(task_id)
                     if _in_the_middle(view, phase):
                         return view
