@@ -142,10 +142,9 @@ def shard_row(shard: ShardView, *, now: dt.datetime) -> ShardRow:
 
 @dataclass(frozen=True, slots=True)
 class ManifestRow:
-    """A shard as the manifest tells it. keys: the first and the last; empty where they are not told."""
+    """A shard as the manifest tells it, but for its kind's bounds. keys: the first and the last; empty where not told."""
 
     label: str
-    window: str
     keys: str
     planned: str
     rows: str
@@ -157,7 +156,6 @@ class ManifestRow:
 def manifest_row(entry: ShardEntry) -> ManifestRow:
     return ManifestRow(
         label=entry.shard.label,
-        window=entry.shard.bounds,
         keys=" … ".join(entry.keys) if entry.keys else "",
         planned=f"{entry.shard.planned:,}",
         rows=f"{entry.rows:,}",

@@ -82,7 +82,6 @@ WORDS: Mapping[str, Text] = {
     "size": Text("大小", "Size"),
     "manifest": Text("清单", "Manifest"),
     "download_manifest": Text("下载清单", "Download the manifest"),
-    "bounds": Text("边界", "Bounds"),
     "planned": Text("计划行数", "Planned"),
     "bytes": Text("字节", "Bytes"),
     "sha256": Text("SHA-256", "SHA-256"),
