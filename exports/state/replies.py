@@ -143,8 +143,8 @@ def worker_text(sign: WorkerSign, now_ms: int) -> str:
 
 
 def alive_workers(signs: Mapping[str, str], now_ms: int) -> dict[str, WorkerSign]:
-    """Those that gave a sign of life lately."""
-    told = {worker: text.split("|") for worker, text in signs.items()}
+    """Those that gave a sign of life lately. An older version tells neither spool nor memory, a newer one perhaps more."""
+    told = {worker: [*text.split("|"), "", "0"][:5] for worker, text in signs.items()}
     return {
         worker: WorkerSign(group, busy == "1", spool, int(rss_mb))
         for worker, (at, group, busy, spool, rss_mb) in told.items()

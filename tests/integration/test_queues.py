@@ -281,3 +281,13 @@ def test_a_worker_is_counted_once_as_started_again(redis_db: "Redis[bytes]") -> 
     for _ in range(2):
         assert store().workers() == {}
     assert store().counters().restarts == {"slices": 1, "memory": 1, "died": 1}
+
+
+@pytest.mark.usefixtures("redis_db")
+def test_workers_of_older_and_newer_versions_are_understood(redis_db: "Redis[bytes]") -> None:
+    now_ms = store().now_ms()
+    redis_db.hset("export:workers", mapping={"older": f"{now_ms}|lanes|0", "newer": f"{now_ms}|lanes|1|s|100|and more"})
+    assert store().workers() == {
+        "older": WorkerSign("lanes", busy=False, spool="", rss_mb=0),
+        "newer": WorkerSign("lanes", busy=True, spool="s", rss_mb=100),
+    }
