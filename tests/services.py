@@ -274,7 +274,10 @@ def start_mariadb(folder: Path) -> MariaDB:
     user = give_away(folder)
     data = folder / "data"
     _run(
-        [install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal", "--skip-test-db"],
+        [
+            *(install, "--no-defaults", f"--datadir={data}", f"--tmpdir={folder}"),
+            *("--auth-root-authentication-method=normal", "--skip-test-db"),
+        ],
         user=user,
     )
 
@@ -284,6 +287,7 @@ def start_mariadb(folder: Path) -> MariaDB:
             *(
                 "--no-defaults",
                 f"--datadir={data}",
+                f"--tmpdir={folder}",
                 f"--port={port}",
                 "--bind-address=127.0.0.1",
                 f"--socket={folder}/socket",
