@@ -103,7 +103,7 @@ def finished_shards(site: Site, task_id: str) -> set[str]:
 def test_a_worker_killed_three_times_in_a_row_still_ends_in_the_right_file(
     open_site: Open, postgres: services.Postgres
 ) -> None:
-    site = started(open_site, **SLOW)
+    site = started(open_site, PAGE_ROWS="10", PAGE_ROWS_MIN="10")  # slow enough to be killed three times
     task_id = site.submit(*WINDOW)
     workers = [process for process in site.processes if process.args[-1] == "lanes"]
     for process in workers[:3]:

@@ -30,6 +30,7 @@ PATIENT = {
     # Lanes read, and the worker that plans does not.
     "FAST_ROWS": "100",
     "SUBMITS_PER_MINUTE": "100000",
+    "WORKER_SLICES": "100000",
     # Chance must neither use up the tries of a page nor make poison of it: tests of their own count those.
     "RETRY_DELAYS_MS": ",".join(["100"] * 20),
     "RECOVERIES_MAX": "100",
