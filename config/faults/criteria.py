@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 from config.faults.trial import Broken, Trial
-from config.faults.workers import GROUPS
 from exports import service
 from exports.contracts import Drift, Phase, State
 from exports.messages import Language, Text, failure_sentence
@@ -105,7 +104,7 @@ def cancelled(trial: Trial) -> Seen:
     view = trial.wait_for(stopped.task_id, lambda found: found.state is State.CANCELLED, limit_s=CANCEL_LIMIT_S)
     seconds = time.monotonic() - began
     pages = (view.processed - stopped.processed) / trial.window.page_rows
-    if pages > len(GROUPS):
+    if pages > len(trial.workers):  # each had one in progress
         raise Broken(f"{stopped.task_id}: {pages:.0f} pages were read after the cancel, not only those in progress")
     late = [
         line["shardId"]

@@ -32,6 +32,9 @@ class Workers:
         self._processes: dict[subprocess.Popen[bytes], str] = {}
         self._started = 0
 
+    def __len__(self) -> int:
+        return len(self._processes)
+
     def start(self, *groups: str, **changes: str) -> None:
         """One process a group; without any, the whole crew. changes: variables for these processes alone."""
         for group in groups or GROUPS:

@@ -24,6 +24,8 @@ from tests.six_days import FIRST, ROWS
 
 WINDOW = ("2026-09-01", "2026-09-06")
 SLOW = {"PAGE_ROWS": "50", "PAGE_ROWS_MIN": "20"}
+SLOWER = {"PAGE_ROWS": "10", "PAGE_ROWS_MIN": "10"}
+"""Slow enough to be caught in the middle three times."""
 """Small pages: a run long enough to be killed in the middle."""
 
 
@@ -103,7 +105,7 @@ def finished_shards(site: Site, task_id: str) -> set[str]:
 def test_a_worker_killed_three_times_in_a_row_still_ends_in_the_right_file(
     open_site: Open, postgres: services.Postgres
 ) -> None:
-    site = started(open_site, PAGE_ROWS="10", PAGE_ROWS_MIN="10")  # slow enough to be killed three times
+    site = started(open_site, **SLOWER)
     task_id = site.submit(*WINDOW)
     workers = [process for process in site.processes if process.args[-1] == "lanes"]
     for process in workers[:3]:
@@ -139,7 +141,7 @@ def test_a_task_goes_on_within_70_seconds_with_default_times(open_site: Open, po
 def test_a_redis_that_is_killed_under_live_workers_delays_a_task_and_no_more(
     open_site: Open, postgres: services.Postgres
 ) -> None:
-    site = started(open_site, **SLOW, LEASE_MS="60000", RENEW_EVERY_MS="10000")
+    site = started(open_site, **SLOWER, LEASE_MS="60000", RENEW_EVERY_MS="10000")
     task_id = site.submit(*WINDOW)
     for _ in range(3):
         in_the_middle(site, task_id)
