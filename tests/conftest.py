@@ -22,6 +22,7 @@ from django.test import override_settings
 from config.broker import make_broker
 from exports.pipeline import middleware
 from tests import databases, kinds, services, six_days
+from tests.s3_proxy import S3Proxy
 
 S = TypeVar("S", bound=services.Service)
 VENDORS = ("sqlite", "postgres", "mariadb")
@@ -89,6 +90,13 @@ def mariadb() -> Iterator[services.MariaDB]:
 def s3() -> Iterator[services.S3]:
     with running(services.start_s3) as service:
         yield service
+
+
+@pytest.fixture
+def proxy(s3: services.S3) -> Iterator[S3Proxy]:
+    """Before the S3 server; no call has passed it."""
+    with closing(S3Proxy(s3.port)) as found:
+        yield found
 
 
 @pytest.fixture

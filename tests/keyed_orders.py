@@ -20,21 +20,32 @@ _REST = (
 )
 
 
-class UuidOrder(ReadOnlyModel):
-    id: Any = models.UUIDField(primary_key=True)
+class TimedRow(ReadOnlyModel):
+    """A row but for its key, which says nothing of its time."""
+
     created_at: Any = models.DateTimeField()
     note: Any = models.TextField(null=True)
 
     class Meta:
+        abstract = True
         managed = False
         app_label = "exports"
+
+
+class TimedKind(OrdersKind):
+    key_rises = False
+
+
+class UuidOrder(TimedRow):
+    id: Any = models.UUIDField(primary_key=True)
+
+    class Meta(TimedRow.Meta):
         db_table = "uuid_orders"
 
 
-class UuidKind(OrdersKind):
+class UuidKind(TimedKind):
     name = "uuid"
     model = UuidOrder
-    key_rises = False
     columns = (Column("id", "号", "ID", CellType.UUID), *_REST)
 
 
@@ -42,39 +53,29 @@ class FlakyUuid(UuidKind, FlakyOrders):
     """Calls first what the test has put into `FlakyOrders`."""
 
 
-class CodedOrder(ReadOnlyModel):
+class CodedOrder(TimedRow):
     code: Any = models.CharField(primary_key=True, max_length=40)
-    created_at: Any = models.DateTimeField()
-    note: Any = models.TextField(null=True)
 
-    class Meta:
-        managed = False
-        app_label = "exports"
+    class Meta(TimedRow.Meta):
         db_table = "coded_orders"
 
 
-class CodedKind(OrdersKind):
+class CodedKind(TimedKind):
     name = "coded"
     model = CodedOrder
-    key_rises = False
     columns = (Column("code", "编码", "Code", CellType.IDENTIFIER), *_REST)
 
 
-class NumberedOrder(ReadOnlyModel):
+class NumberedOrder(TimedRow):
     id: Any = models.BigIntegerField(primary_key=True)
-    created_at: Any = models.DateTimeField()
-    note: Any = models.TextField(null=True)
 
-    class Meta:
-        managed = False
-        app_label = "exports"
+    class Meta(TimedRow.Meta):
         db_table = "numbered_orders"
 
 
-class NumberedKind(OrdersKind):
+class NumberedKind(TimedKind):
     name = "numbered"
     model = NumberedOrder
-    key_rises = False
     columns = (Column("id", "号", "ID", CellType.INTEGER), *_REST)
 
 

@@ -22,9 +22,9 @@ from typing import Any
 
 import psycopg
 
-FIRST = dt.date(2026, 9, 1)
-DAYS = 30
-LAST = FIRST + dt.timedelta(days=DAYS - 1)
+from tests.bench import common
+from tests.bench.common import FIRST, LAST, PRODUCTION_TIMES
+
 SMALL_DAY = LAST + dt.timedelta(days=2)
 SMALL_ROWS = 2000
 YEAR = (dt.date(2025, 1, 1), dt.date(2025, 12, 31))
@@ -33,7 +33,6 @@ CROWD = 20
 _KEPT_S = 10
 PATH = "/api/orders/export"
 _RIGHTS = ["export.submit", "export.view", "ops.read", "ops.act"]
-_PRODUCTION = {"LEASE_MS": "60000", "RENEW_EVERY_MS": "10000", "SWEEP_EVERY_MS": "5000"}
 _MANY = {"RUNNING_PER_OWNER": "100", "QUEUED_PER_OWNER": "1000", "SUBMITS_PER_MINUTE": "10000"}
 
 
@@ -121,7 +120,7 @@ def served(folder: Path, *, rows: int) -> Iterator[tuple[int, str]]:
             {"owner": owner, "sha256": hashlib.sha256(token(owner).encode()).hexdigest(), "rights": _RIGHTS}
             for owner in ("ann", "bob")
         ]
-        settings = {**_PRODUCTION, **_MANY, "TOKENS": json.dumps(tokens)}
+        settings = {**PRODUCTION_TIMES, **_MANY, "TOKENS": json.dumps(tokens)}
         site = stack.enter_context(running(Site(folder, valkey=valkey, database_url=url, **settings)))
         site.start_web()
         site.start_workers()
@@ -137,9 +136,7 @@ def fill(dsn: str, rows: int) -> None:
 
     with psycopg.connect(dsn, autocommit=True) as connection:
         cursor = connection.cursor()
-        for statement in sample.statements("postgresql"):
-            cursor.execute(statement)
-        sample.insert(cursor, sample.generate(rows, seed=1, days=DAYS, first_day=FIRST), vendor="postgresql")
+        common.fill(cursor, vendor="postgresql", rows=rows)
         small = sample.generate(SMALL_ROWS, seed=2, days=1, first_day=SMALL_DAY)
         sample.insert(cursor, ((row[0] + 10**10, *row[1:]) for row in small), vendor="postgresql")
         cursor.execute("VACUUM (ANALYZE, FREEZE) orders")

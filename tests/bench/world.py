@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pymysql
@@ -24,16 +23,12 @@ from boto3.s3.transfer import TransferConfig
 from django.contrib.auth.hashers import make_password
 
 from config.demo.object_store import BUCKET
-from exports.kinds.orders import sample
 from tests import ops_site, services
+from tests.bench.common import DAYS, FIRST, LAST, PRODUCTION_TIMES, fill
 from tests.conftest import running as started
 from tests.processes import Site, running
 
-FIRST = dt.date(2026, 9, 1)
-DAYS = 30
-LAST = FIRST + dt.timedelta(days=DAYS - 1)
 _PART_MB = 8
-PRODUCTION_TIMES = {"LEASE_MS": "60000", "RENEW_EVERY_MS": "10000", "SWEEP_EVERY_MS": "5000"}
 Case = Callable[[], float]
 
 
@@ -254,10 +249,3 @@ class Operator:
     def _get(self, path: str, data: bytes | None = None) -> str:
         with self._opener.open(self._root + path, data) as answer:
             return str(answer.read().decode())
-
-
-def fill(cursor: Any, *, vendor: str, rows: int) -> None:
-    for statement in sample.statements(vendor):
-        cursor.execute(statement)
-    sample.insert(cursor, sample.generate(rows, seed=1, days=DAYS, first_day=FIRST), vendor=vendor)
-    sample.analyze(cursor, vendor=vendor)

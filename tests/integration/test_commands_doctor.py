@@ -6,6 +6,8 @@ import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -96,21 +98,25 @@ def test_an_index_of_the_time_alone_may_leave_a_page_to_sort(desk: Path, mariadb
         )
 
 
-def test_an_evicting_redis_fails(desk: Path, redis_db: redis.Redis) -> None:
-    redis_db.config_set("maxmemory-policy", "allkeys-lru")
+@contextmanager
+def redis_set_to(client: redis.Redis, name: str, value: str) -> Iterator[None]:
+    before = client.config_get(name)[name]
+    client.config_set(name, value)
     try:
-        found = doctor(code=1)
+        yield
     finally:
-        redis_db.config_set("maxmemory-policy", "noeviction")
+        client.config_set(name, before)
+
+
+def test_an_evicting_redis_fails(desk: Path, redis_db: redis.Redis) -> None:
+    with redis_set_to(redis_db, "maxmemory-policy", "allkeys-lru"):
+        found = doctor(code=1)
     assert found["redis"] == ("FAIL", "maxmemory-policy is allkeys-lru, it must be noeviction")
 
 
 def test_a_redis_without_an_append_only_file_fails(desk: Path, redis_db: redis.Redis) -> None:
-    redis_db.config_set("appendonly", "no")
-    try:
+    with redis_set_to(redis_db, "appendonly", "no"):
         found = doctor(code=1)
-    finally:
-        redis_db.config_set("appendonly", "yes")
     assert found["redis"] == ("FAIL", "appendonly is off, it must be on")
 
 

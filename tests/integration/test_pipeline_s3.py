@@ -24,17 +24,9 @@ BOSS = Principal("boss", frozenset(Right))
 PARTS = [1, 2, 3]
 
 
-@pytest.fixture(scope="module")
-def proxy(s3: services.S3) -> Iterator[S3Proxy]:
-    found = S3Proxy(s3.port)
-    yield found
-    found.close()
-
-
 @pytest.fixture
 def prefix(desk: Path, s3: services.S3, proxy: S3Proxy) -> Iterator[str]:
     """A place of its own in the bucket, and the pipeline set to it."""
-    proxy.forget()
     BulkKind.version[:] = ["v1"]
     prefix = f"pipeline/{uuid.uuid4().hex}"
     with exports_settings(**s3.settings(prefix=prefix, url=proxy.url)):

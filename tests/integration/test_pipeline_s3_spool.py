@@ -31,17 +31,9 @@ WINDOW = ("2026-09-01", "2026-09-03")
 DAYS, PAGES = 3, 9
 
 
-@pytest.fixture(scope="module")
-def proxy(s3: services.S3) -> Iterator[S3Proxy]:
-    found = S3Proxy(s3.port)
-    yield found
-    found.close()
-
-
 @pytest.fixture
 def prefix(desk: Path, s3: services.S3, proxy: S3Proxy, sqlite_orders: OrdersDatabase) -> Iterator[str]:
     """A place of its own in the bucket, 700 orders of three days in nine pages, and the pipeline set to both."""
-    proxy.forget()
     sqlite_orders.insert_rows(sample.generate(700, seed=1, days=3, first_day=dt.date(2026, 9, 1)))
     prefix = f"spool/{uuid.uuid4().hex}"
     with exports_settings(spool="s3", page_rows=100, page_rows_min=50, **s3.settings(prefix=prefix, url=proxy.url)):

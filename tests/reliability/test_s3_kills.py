@@ -18,7 +18,7 @@ import pytest
 
 from config.demo.object_store import BUCKET
 from tests import services
-from tests.bench.world import FIRST, LAST, fill
+from tests.bench.common import FIRST, LAST, fill
 from tests.conftest import running as started
 from tests.processes import Site, running, wait_for
 from tests.reliability.installation import keys
@@ -79,13 +79,6 @@ def site_over(
         with running(site):
             site.start_web()
             yield site
-
-
-@pytest.fixture
-def proxy(s3: services.S3) -> Iterator[S3Proxy]:
-    found = S3Proxy(s3.port)
-    yield found
-    found.close()
 
 
 def test_five_kills_during_an_upload_cost_only_the_parts_that_were_on_their_way(
