@@ -99,7 +99,10 @@ class HintBroker(RedisBroker):
         return _hardened(super().consumer_class)
 
     def at_work(self) -> bool:
-        """Whether this process has taken a message, of whichever queue: another process does the next one sooner."""
+        """Whether this process has taken a message: another process does the next one sooner, of whichever queue it is.
+
+        What a consumer of delayed messages holds waits for its time, and is no work yet.
+        """
         consumers = tuple(self._consumers.values())
         return any(
             found.outstanding_message_count for found in consumers if found.queue_name == q_name(found.queue_name)
@@ -107,7 +110,7 @@ class HintBroker(RedisBroker):
 
 
 def _hardened(base: Any) -> Callable[..., Consumer]:
-    """`base` with redis errors as ConnectionClosed, which its thread answers by connecting again."""
+    """`base` that waits for its bell, with redis errors as ConnectionClosed, which its thread answers by connecting again."""
 
     class HintConsumer(base):  # type: ignore[misc]  # the class is private to dramatiq and carries no types
         def __init__(self, broker: HintBroker, queue_name: str, prefetch: int, timeout: int) -> None:

@@ -32,9 +32,9 @@ _OF_COMMANDS = "config.settings.web"
 """The settings that `manage.py` chooses; workers have others."""
 
 _LIBRARY_DEFAULTS = {
-    # One message in work and none waiting behind it, so that another process takes the next hint.
+    # One message in work and none waiting behind it, so that another process takes the next hint. Never set
+    # dramatiq_delay_queue_prefetch: a low one stops the heartbeat of a busy worker.
     "dramatiq_queue_prefetch": "1",
-    # Never set dramatiq_delay_queue_prefetch: a low one stops the heartbeat of a busy worker.
     # Pause before a consumer connects again.
     "dramatiq_restart_delay": "1000",
     # numpy starts a thread a core for linear algebra, which no page needs.

@@ -100,7 +100,8 @@ class DelimitedEncoder:
         self, grid: Grid, codes: np.typing.NDArray[np.uint8], texts: Mapping[int, bytes]
     ) -> dict[int, bytes]:
         """Mark the quotes around and inside fields in `codes`; the new text of those that have one already."""
-        quoted = grid.numbers(np.concatenate([grid.positions(byte) for byte in self._quoted]))
+        found = {byte: grid.positions(byte) for byte in self._quoted}
+        quoted = grid.numbers(np.concatenate([*found.values()]))
         if self._width == 1:  # an empty line is no record to most readers
             quoted = np.union1d(quoted, np.flatnonzero(grid.starts == grid.ends))
         plain = np.ones(len(grid.ends), np.bool_)
@@ -108,7 +109,7 @@ class DelimitedEncoder:
         marked = quoted[plain[quoted]]
         codes[grid.starts[marked] - 1] -= _OPENED
         codes[grid.ends[marked]] -= _CLOSED
-        codes[grid.positions(_QUOTE)] = _DOUBLED
+        codes[found[_QUOTE]] = _DOUBLED
         others = grid.texts(quoted[~plain[quoted]])
         return {number: _quote(texts.get(number, cell)) for number, cell in others}
 

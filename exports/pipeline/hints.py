@@ -60,13 +60,13 @@ def send(what: Work, *, traceparent: str | None = None, count: int = 1) -> None:
     Never raises: the sweep makes good for what is lost here.
     """
     with _losing(what):
-        _send(what, count=count, queued=waiting(what), traceparent=traceparent or trace.current.get())
+        _send(what, count=count, queued=waiting(what.place), traceparent=traceparent or trace.current.get())
 
 
 def top_up(what: Work, *, due: int) -> None:
     """Send what `due` steps still lack of hints. Never raises: the next sweep makes good for what is lost here."""
     with _losing(what):
-        queued = waiting(what)
+        queued = waiting(what.place)
         _send(what, count=due - queued, queued=queued, traceparent=trace.current.get())
 
 
@@ -91,13 +91,9 @@ def _send(what: Work, *, count: int, queued: int, traceparent: str | None) -> No
         dramatiq.get_broker().enqueue(dramatiq.Message(what.place, what.step, (), {}, options))
 
 
-def waiting(what: Work) -> int:
-    """Hints that no worker has taken yet. Raises: what the broker raises when it does not answer."""
-    return _waiting_in(what.place)
-
-
-def _waiting_in(name: str) -> int:
-    return int(dramatiq.get_broker().waiting(name))  # type: ignore[attr-defined]  # config.broker.HintBroker
+def waiting(at: str) -> int:
+    """Hints at a place that no worker has taken yet. Raises: what the broker raises when it does not answer."""
+    return int(dramatiq.get_broker().waiting(at))  # type: ignore[attr-defined]  # config.broker.HintBroker
 
 
 def all_waiting(spools: Collection[str]) -> dict[str, int] | None:
@@ -111,7 +107,5 @@ def all_waiting(spools: Collection[str]) -> dict[str, int] | None:
 
 def count_waiting(spools: Collection[str]) -> dict[str, int]:
     """Hints that wait by the kind of work, over these spools. Raises: as `waiting`."""
-    counts = {PLAN.place: waiting(PLAN)}
-    for name in (*QueueName, FINISH):
-        counts[name] = sum(_waiting_in(place(name, spool)) for spool in spools)
-    return counts
+    there = {name: sum(waiting(place(name, spool)) for spool in spools) for name in (*QueueName, FINISH)}
+    return {PLAN.place: waiting(PLAN.place), **there}

@@ -109,9 +109,13 @@ def end_stuck() -> None:
             view = store().read(task_id)
             if view is not None:
                 _look_at(view)
-            if view is not None and view.spool and (view.stranded or view.spool not in spools):
-                word = store().fail_stranded(_ref(view), alive=view.spool in spools)
-                _settle_failure(view, word, code="spool_lost")
+                _fail_if_stranded(view, alive=view.spool in spools)
+
+
+def _fail_if_stranded(view: TaskView, *, alive: bool) -> None:
+    """alive: whether its spool has a worker. One that had none for a while is told when it has one again."""
+    if view.spool and (view.stranded or not alive):
+        _settle_failure(view, store().fail_stranded(_ref(view), alive=alive), code="spool_lost")
 
 
 def _look_at(view: TaskView) -> None:

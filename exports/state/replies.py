@@ -24,8 +24,8 @@ from exports.views import AuditEntry, Deletion, Event, Failure, ShardView, TaskV
 SILENT_MS = 15_000
 """A worker that gave no sign of life for so long counts as gone."""
 
-_SPEED_WINDOW_MS = 10_000
-"""As in `lua/shared/progress.lua`."""
+SPEED_WINDOW_MS = 10_000
+"""Of `lua/shared/progress.lua`: the speed is counted from a moment that is one to two of these old."""
 
 RESTARTS = ("slices", "memory", "died")
 """Why a worker ended whose place another one takes."""
@@ -326,10 +326,10 @@ def _speed(fields: Mapping[str, str], now_ms: int) -> float | None:
     if not fields.get("mark_at"):
         return None
     age_ms = now_ms - int(fields["next_at"])
-    mark = "mark" if age_ms < _SPEED_WINDOW_MS else "next"
+    mark = "mark" if age_ms < SPEED_WINDOW_MS else "next"
     took_ms = now_ms - int(fields[f"{mark}_at"])
     rows = int(fields.get("rows_done", "0")) - int(fields[f"{mark}_rows"])
-    return rows * 1000 / took_ms if rows > 0 and took_ms > 0 and age_ms < 2 * _SPEED_WINDOW_MS else None
+    return rows * 1000 / took_ms if rows > 0 and took_ms > 0 and age_ms < 2 * SPEED_WINDOW_MS else None
 
 
 def shard_views(

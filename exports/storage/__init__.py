@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 _CONNECTIONS = 16
-"""As many as the web process has threads; a worker needs five."""
+"""As many as the web process has threads; a worker that uploads out of the spool needs nine."""
 
 
 @functools.cache

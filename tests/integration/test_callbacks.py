@@ -237,11 +237,11 @@ def test_the_sweep_wakes_a_worker_for_what_is_due(receiver: Receiver) -> None:
     from exports.pipeline import hints
 
     task_id = succeed()
-    assert hints.waiting(hints.CALLBACKS) >= 1
+    assert hints.waiting(hints.CALLBACKS.place) >= 1
     deliver(task_id)
-    before = hints.waiting(hints.CALLBACKS)
+    before = hints.waiting(hints.CALLBACKS.place)
     sweep.sweep(boot=True)
-    assert hints.waiting(hints.CALLBACKS) == before
+    assert hints.waiting(hints.CALLBACKS.place) == before
 
 
 # --- tries -----------------------------------------------------------------------------------
@@ -545,4 +545,4 @@ def test_without_a_worker_hints_do_not_pile_up(receiver: Receiver) -> None:
     for _ in range(3):
         succeed()
     sweep.sweep(boot=True)
-    assert hints.waiting(hints.CALLBACKS) == 1
+    assert hints.waiting(hints.CALLBACKS.place) == 1

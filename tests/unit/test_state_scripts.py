@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from exports.state import keys, scripts
+from exports.state import keys, replies, scripts
 from exports.state.keys import TaskRef
 from exports.telemetry.metrics import DURATION_BUCKETS_S, PAGE_BUCKETS_S
 
@@ -64,6 +64,12 @@ def test_the_buckets_of_the_scripts_are_those_of_the_collector(
     found = re.search(rf"{name} = \{{([^}}]*)\}}", (scripts.FOLDER / path).read_text(encoding="utf-8"))
     assert found is not None
     assert [int(bound) for bound in found[1].split(",")] == [round(bound * 1000) for bound in bounds_s]
+
+
+def test_the_window_of_the_speed_is_that_of_the_reader() -> None:
+    found = re.search(r"WINDOW_MS = (\d+)", (scripts.FOLDER / "shared/progress.lua").read_text(encoding="utf-8"))
+    assert found is not None
+    assert int(found[1]) == replies.SPEED_WINDOW_MS
 
 
 def test_a_call_with_an_unknown_argument_is_refused() -> None:

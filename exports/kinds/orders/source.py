@@ -75,9 +75,8 @@ class Marks:
 def _marked_keys(key: Any, connection: BaseDatabaseWrapper) -> tuple[Any, Any]:
     """Of whole numbers the largest that the column can hold: beyond them Django leaves a condition out."""
     if not isinstance(key, IntegerField):
-        return key.to_python("ffffffff-ffff-4fff-bfff-fffffffffff1"), key.to_python(
-            "ffffffff-ffff-4fff-bfff-fffffffffff2"
-        )
+        first, last = (key.to_python(f"ffffffff-ffff-4fff-bfff-fffffffffff{end}") for end in (1, 2))
+        return first, last
     _, largest = connection.ops.integer_field_range(key.get_internal_type())
     return (largest or 1 << 62) - 1, largest or 1 << 62
 
