@@ -151,7 +151,7 @@ class Conf:
     # the web process
     long_requests: int = _setting(
         8,
-        "Most waits, streams and downloads at the same time in a web process; half of its threads by default",
+        "Most waits, streams, downloads and dry runs at the same time in a web process; half of its threads by default",
         1,
         1000,
     )

@@ -328,8 +328,8 @@ PROBLEMS: Mapping[str, ProblemText] = {
         503,
         "连接数已满",
         "Busy",
-        "等待、推送和下载的连接已满，请稍后再试。",
-        "As many waits, streams and downloads as can be are open; try again later.",
+        "等待、推送、下载和预检的连接已满，请稍后再试。",
+        "As many waits, streams, downloads and dry runs as can be are open; try again later.",
     ),
     "orders_unavailable": _problem(
         503,

@@ -1,4 +1,4 @@
-"""Room for requests that hold a thread for long: waits, streams and downloads together take no more than a part of them.
+"""Room for requests that hold a thread for long: waits, streams, downloads and dry runs together take no more than a part of them.
 
 Counted in this process, as the threads are.
 """

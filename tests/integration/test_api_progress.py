@@ -257,7 +257,7 @@ def test_a_stream_of_a_foreign_task_is_refused(world: World, task_id: str, bob: 
     assert follow(bob, task_id).status_code == 404
 
 
-# --- waits, streams and downloads hold no more than half of the threads --------------------
+# --- waits, streams, downloads and dry runs hold no more than half of the threads ----------
 
 
 def test_a_wait_answers_with_the_finished_state(world: World, alice: Client) -> None:
