@@ -49,6 +49,20 @@ def test_null_of_every_type_is_empty(orders_db: OrdersDatabase) -> None:  # H005
     assert lines(read(typed_orders.TypedKind())) == [["1", "2026-09-14 12:00:00+08", *[""] * 16]]
 
 
+def test_null_where_the_model_allows_none_is_empty_too(
+    orders_db: OrdersDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every place of the row, and beside a separator in a cell, which makes up for the one that is missing."""
+    for name in ("note", "sku", "quantity", "fee"):
+        monkeypatch.setattr(typed_orders.TypedOrder._meta.get_field(name), "null", False)
+    typed_orders.create(orders_db)
+    typed_orders.add(orders_db, 1, note="a", quantity=3, fee="1.000")
+    typed_orders.add(orders_db, 2, note="a", sku="s", quantity=3, fee="1.000")
+    typed_orders.add(orders_db, 3, note="a\x1fb")
+    shown = [cells[12:15] + cells[17:] for cells in lines(read(typed_orders.TypedKind()))]
+    assert shown == [["a", "", "3", "1.000"], ["a", "s", "3", "1.000"], ["a�b", "", "", ""]]
+
+
 def test_every_type_has_one_text(orders_db: OrdersDatabase) -> None:  # H047, H049, H050, H051
     typed_orders.create(orders_db)
     typed_orders.add(
@@ -232,8 +246,8 @@ def test_columns_of_other_charsets_and_collations_are_joined_as_utf8(mariadb_ord
 
 
 def test_a_table_of_many_columns_is_one_row_of_text(postgres_orders: OrdersDatabase) -> None:
-    names = [f"c{number}" for number in range(120)]
+    row = [statements._Cell(f"c{number}", full=f"c{number}" if number % 2 else "") for number in range(120)]
     [(joined,)] = postgres_orders.execute(
-        f"SELECT {statements._postgresql_row(names)} FROM (SELECT {', '.join(f'{at} AS c{at}' for at in range(120))}) AS t"
+        f"SELECT {statements._postgresql_row(row)} FROM (SELECT {', '.join(f'{at} AS c{at}' for at in range(120))}) AS t"
     )
     assert joined.split(CELL.decode()) == [str(number) for number in range(120)]

@@ -32,6 +32,7 @@ _PAGES = {
     " SELECT CAST(group_concat(line, char(30)) AS BLOB), count(*), {sql.last}, sum(length(CAST(line AS BLOB))) FROM page",
     "mysql": "SELECT {row} AS line, {sql.place} FROM ({inner}) AS read_rows ORDER BY {sql.order}",
 }
+_POSTGRESQL_CELL = r"E'\x1f'"
 _ROWS = "SELECT {cells}, {sql.place} FROM ({inner}) AS read_rows ORDER BY {sql.order}"
 _BYTES = {
     "postgresql": "convert_to(concat({cell}), 'UTF8')",
@@ -67,14 +68,14 @@ def compile_page(
     shown = [column for column in columns if column.name not in spelling.masked]
     order = ordering.of(source)
     inner = _inner(source, order, connection=connection, columns=shown, first=first)
-    texts = [_text(source, column, connection=connection, spelling=spelling) for column in columns]
+    row = [_cell(source, column, connection=connection, spelling=spelling) for column in columns]
     limited = f"{inner.sql} LIMIT %s"
     parts: dict[str, Any] = {"inner": limited, "sql": order.page_sql(connection)}
     vendor = connection.vendor
     return PageQuery(
         inner=limited,
-        page=_PAGES[vendor].format(row=_ROW_TEXTS[vendor](texts), **parts),
-        rows=_ROWS.format(cells=", ".join(_BYTES[vendor].format(cell=text) for text in texts), **parts),
+        page=_PAGES[vendor].format(row=_ROW_TEXTS[vendor](row), **parts),
+        rows=_ROWS.format(cells=", ".join(_BYTES[vendor].format(cell=cell.text) for cell in row), **parts),
         _ordering=order,
         _inner=inner,
     )
@@ -89,34 +90,47 @@ def _inner(
     return compiled(source, connection, rows.values_list(*names), marks)
 
 
-def _text(source: Source, column: Column, *, connection: BaseDatabaseWrapper, spelling: cells.Spelling) -> str:
-    return cells.sql(
-        column,
-        spelling=spelling,
-        quoted=connection.ops.quote_name(column.name),
-        stored_scale=_stored_scale(source, column.name),
-    )
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """text: SQL of its text, NULL for empty. full: its column, if the model allows no NULL there; the table may."""
+
+    text: str
+    full: str
 
 
-def _stored_scale(source: Source, name: str) -> int | None:
-    """Digits behind the point that the database itself keeps for a column; None if it is no decimal."""
-    field = source.field(name)
-    return field.decimal_places if isinstance(field, DecimalField) else None
+def _cell(source: Source, column: Column, *, connection: BaseDatabaseWrapper, spelling: cells.Spelling) -> _Cell:
+    quoted, field = connection.ops.quote_name(column.name), source.field(column.name)
+    # Digits behind the point that the database itself keeps for a column; None if it is no decimal.
+    scale = field.decimal_places if isinstance(field, DecimalField) else None
+    text = cells.sql(column, spelling=spelling, quoted=quoted, stored_scale=scale)
+    return _Cell(text, "" if field.null or column.name in spelling.masked else quoted)
 
 
-def _postgresql_row(texts: Sequence[str]) -> str:
-    """`concat` shows NULL as empty; in pieces, because a function takes a limited number of arguments."""
-    chunks = [texts[at : at + _CHUNK] for at in range(0, len(texts), _CHUNK)]
-    pieces = ["concat({})".format(r", E'\x1f', ".join(chunk)) for chunk in chunks]
-    return r" || E'\x1f' || ".join(pieces)
+def _postgresql_row(row: Sequence[_Cell]) -> str:
+    """`concat` shows NULL as empty, but each separator is one more value to it: it takes a fifth more of a page's time
+    than `concat_ws`, which leaves NULL out. So it makes the rows that have a NULL where the model allows none.
+    """
+    filled = [cell.text if cell.full else f"concat({cell.text})" for cell in row]
+    quick = _in_pieces(filled, rf"concat_ws({_POSTGRESQL_CELL}, {{}})", between=", ")
+    full = [cell.full for cell in row if cell.full]
+    if not full:
+        return quick
+    sure = _in_pieces([cell.text for cell in row], "concat({})", between=f", {_POSTGRESQL_CELL}, ")
+    return f"CASE WHEN ROW({', '.join(full)}) IS NOT NULL THEN {quick} ELSE {sure} END"
 
 
-def _sqlite_row(texts: Sequence[str]) -> str:
-    return " || char(31) || ".join(f"ifnull({text}, '')" for text in texts)
+def _in_pieces(texts: Sequence[str], function: str, *, between: str) -> str:
+    """A function takes a limited number of arguments."""
+    pieces = [function.format(between.join(texts[at : at + _CHUNK])) for at in range(0, len(texts), _CHUNK)]
+    return f" || {_POSTGRESQL_CELL} || ".join(pieces)
 
 
-def _mysql_row(texts: Sequence[str]) -> str:
-    filled = ", ".join(f"ifnull({text}, '')" for text in texts)
+def _sqlite_row(row: Sequence[_Cell]) -> str:
+    return " || char(31) || ".join(f"ifnull({cell.text}, '')" for cell in row)
+
+
+def _mysql_row(row: Sequence[_Cell]) -> str:
+    filled = ", ".join(f"ifnull({cell.text}, '')" for cell in row)
     return f"CAST(CONVERT(concat_ws(CHAR(31 USING utf8mb4), {filled}) USING utf8mb4) AS BINARY)"
 
 
