@@ -314,7 +314,7 @@ def test_hints_stay_few_however_many_tasks_wait(orders: OrdersDatabase, tasks: i
             store().beat(f"host:{number}", WorkerSign("lanes", busy=True, spool=spool, rss_mb=0))
         most = max(most, *hints.count_waiting([spool]).values())
 
-    with small_pages(queued_per_owner=tasks, submits_per_minute=tasks):
+    with small_pages(queued_per_owner=tasks, running_per_owner=tasks, submits_per_minute=tasks):
         for _ in range(tasks):
             pipeline.submit(*DAYS)
             look()
