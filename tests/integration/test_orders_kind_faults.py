@@ -66,6 +66,27 @@ def test_pages_of_a_shard_share_their_statement(orders_db: OrdersDatabase) -> No
     assert len(set(texts[-2:])) == 1
 
 
+def test_a_connection_in_use_is_not_asked_whether_it_lives(
+    server_orders: OrdersDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Django's health checks, which production has on, would cost each page another round trip."""
+    databases.register(
+        server_orders.alias, {**server_orders.settings, "CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
+    )
+    server_orders.insert({"id": number} for number in range(1, 6))
+    kind = OrdersKind()
+    shard, _ = plan(kind)
+    connection, asked = connections[server_orders.alias], []
+    is_usable = connection.is_usable
+    monkeypatch.setattr(connection, "is_usable", lambda: asked.append("") or is_usable())
+    page(kind, shard, "", 2)
+    assert page(kind, shard, "2", 2).last_key == "4"
+    assert asked == []
+    time.sleep(1.1)
+    page(kind, shard, "4", 2)
+    assert asked
+
+
 def test_the_last_page_needs_no_statement_behind_the_last_key(orders_db: OrdersDatabase) -> None:
     orders_db.insert({"id": number} for number in (1, 2))
     kind = OrdersKind()

@@ -63,10 +63,15 @@ def statement(*, limit_ms: int, settled: str = "") -> Iterator[BaseDatabaseWrapp
 
 
 def _revive(connection: BaseDatabaseWrapper) -> None:
-    """Drop a connection that failed, is too old or died while idle; open one if there is none."""
-    connection.close_if_unusable_or_obsolete()
-    if connection.connection is not None and _idle(connection) and not connection.is_usable():
-        connection.close()
+    """Drop a connection that failed, is too old or died while idle; open one if there is none.
+
+    One that is in use is left alone: each call of `close_if_unusable_or_obsolete` costs a question before the next
+    statement, where Django's own health checks are on.
+    """
+    if connection.errors_occurred or _idle(connection):
+        connection.close_if_unusable_or_obsolete()
+        if connection.connection is not None and not connection.is_usable():
+            connection.close()
     connection.ensure_connection()
 
 
