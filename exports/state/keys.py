@@ -1,6 +1,8 @@
 """The names of all Redis keys. One primary, no cluster: the keys of one script need not share a slot."""
 
+import functools
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from exports.contracts import ExportRequest, State, Step
@@ -29,6 +31,7 @@ def request_digest(owner: str, request_id: str) -> str:
     return hashlib.sha256(f"{owner}\0{request_id}".encode()).hexdigest()
 
 
+@functools.lru_cache(maxsize=1000)
 def owner_digest(owner: str) -> str:
     return hashlib.sha256(owner.encode()).hexdigest()
 
@@ -106,8 +109,12 @@ def own(ref: TaskRef) -> list[str]:
     return [names(ref)[name] for name in (*_OF_TASK, "request")]
 
 
-def names(ref: TaskRef, *, endpoint: str = "") -> dict[str, str]:
-    """Name in a script's header → key. endpoint: of the callback that the script is about."""
+@functools.lru_cache(maxsize=1000)
+def names(ref: TaskRef, *, endpoint: str = "") -> Mapping[str, str]:
+    """Name in a script's header → key. endpoint: of the callback that the script is about.
+
+    Kept, because each page of a task needs them.
+    """
     found = {name: of_task(name, ref.id) for name in _OF_TASK}
     found |= {name: f"{PREFIX}:{name}" for name in _SHARED}
     found |= {f"runnable_{step}": runnable(step) for step in Step}
