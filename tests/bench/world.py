@@ -130,19 +130,19 @@ class World:
     def _export(self, name: str, output: str, *, days: int = DAYS) -> float:
         self._signal(name, signal.SIGCONT)
         try:
-            self._warm_up(name)
+            self._warm_up(name, output, days=days)
             time.sleep(0.5)
             took, self._made[name] = self._export_awake(self._sites[name], output, days=days)
         finally:
             self._asleep(name)
         return took
 
-    def _warm_up(self, name: str) -> None:
-        """The code and the rows of a service that slept through the other cases are cold again: a small export, unmeasured.
+    def _warm_up(self, name: str, output: str, *, days: int) -> None:
+        """The same export, unmeasured: code and rows of a service that slept through the other cases may be cold again.
 
         The file of the last case goes, as the output of every peer does.
         """
-        _, task_id = self._export_awake(self._sites[name], "csv", days=2)
+        _, task_id = self._export_awake(self._sites[name], output, days=days)
         for old in (task_id, self._made.get(name)):
             if old:
                 status, _, answer = self._sites[name].call("DELETE", f"/api/orders/export/{old}")
