@@ -129,6 +129,7 @@ class World:
 
     def _export(self, name: str, output: str, *, days: int = DAYS) -> float:
         self._signal(name, signal.SIGCONT)
+        time.sleep(1.0)  # gunicorn ends a web process that slept for too long, and starts another
         try:
             self._warm_up(name, output, days=days)
             time.sleep(0.5)
