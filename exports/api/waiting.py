@@ -12,9 +12,9 @@ from exports.views import TaskView
 
 LONGEST_S = 10
 _WAIT = re.compile(r'wait\s*=\s*"?([0-9]{1,9})"?', re.ASCII | re.IGNORECASE)
-_LATE = 1 / 20
-"""The end is seen so late at the most, as a part of the time waited; and within `_PAUSES_S`."""
-_PAUSES_S = (0.01, 0.25)
+_PAUSE = 1 / 20
+"""Between two looks, as a part of the time waited so far, within `_PAUSES_S`: so late is the end seen."""
+_PAUSES_S = (0.02, 0.25)
 
 
 def wanted_s(request: Request) -> int:
@@ -50,5 +50,5 @@ def _poll(request: Request, task_id: str, *, deadline: float) -> TaskView:
         now = time.monotonic()
         if view.state.ended or now >= deadline:
             return view
-        pause_s = min(longest_s, max(shortest_s, (now - began) * _LATE))
+        pause_s = min(longest_s, max(shortest_s, (now - began) * _PAUSE))
         time.sleep(min(pause_s, deadline - now))

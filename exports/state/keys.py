@@ -31,7 +31,6 @@ def request_digest(owner: str, request_id: str) -> str:
     return hashlib.sha256(f"{owner}\0{request_id}".encode()).hexdigest()
 
 
-@functools.lru_cache(maxsize=1000)
 def owner_digest(owner: str) -> str:
     return hashlib.sha256(owner.encode()).hexdigest()
 
@@ -109,11 +108,11 @@ def own(ref: TaskRef) -> list[str]:
     return [names(ref)[name] for name in (*_OF_TASK, "request")]
 
 
-@functools.lru_cache(maxsize=1000)
+@functools.lru_cache(maxsize=50)
 def names(ref: TaskRef, *, endpoint: str = "") -> Mapping[str, str]:
     """Name in a script's header → key. endpoint: of the callback that the script is about.
 
-    Kept, because each page of a task needs them.
+    Those of the last tasks are kept: each page of a task needs them.
     """
     found = {name: of_task(name, ref.id) for name in _OF_TASK}
     found |= {name: f"{PREFIX}:{name}" for name in _SHARED}

@@ -25,7 +25,7 @@ from exports.storage import recipe as recipes
 from exports.storage import roots, segments
 from exports.storage.recipe import Piece, Recipe
 
-_CHUNK = 2 << 20
+_CHUNK = 2 << 20  # as in `filesystem`
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

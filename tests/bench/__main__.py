@@ -1,8 +1,9 @@
 """`make bench`: the service end to end and its peers, in turn, on the same orders; medians and ratios.
 
-Every round runs each case once, so that a slow moment of the machine meets all of them; a ratio is the median over
-the rounds of the case's seconds divided by those of the case it is compared with. Peers are whole processes; the
-service is warm and its time is that from POST to `succeeded`, as a client sees it.
+Every round measures each case once, so that a slow moment of the machine meets all of them; a ratio is the median over
+the rounds of the case's seconds divided by those of the case it is compared with. Peers are whole processes; the time
+of the service is that from POST to `succeeded`, as a client sees it. Each case runs once unmeasured just before: what a
+virtual machine has not used for half a minute it may have to fetch from its disk.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Case = Callable[[], float]
-_MEMORY = 512 << 20
+_MEMORY_BYTES = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ def _measure(cases: dict[str, Case], *, rounds: int) -> dict[str, list[float]]:
     for number in range(rounds):
         for name, case in cases.items():
             _touch_memory()
+            case()
             runs[name].append(case())
             print(f"round {number + 1}  {name:24} {runs[name][-1]:8.2f} s", file=sys.stderr)
             time.sleep(0.3)
@@ -96,8 +98,8 @@ def _touch_memory() -> None:
     """Have the machine hold memory that it can give at once: a virtual one gets each new page from its host, which costs
     a case whose file is new more than writing it, and the next one nothing.
     """
-    with mmap.mmap(-1, _MEMORY) as memory:
-        for at in range(0, _MEMORY, mmap.PAGESIZE):
+    with mmap.mmap(-1, _MEMORY_BYTES) as memory:
+        for at in range(0, _MEMORY_BYTES, mmap.PAGESIZE):
             memory[at] = 1
 
 

@@ -43,7 +43,8 @@ class World:
         self._sites: dict[str, Site] = {}
         self._urls: dict[str, str] = {}
         self._idle_kib = 0
-        self._made: dict[str, str] = {}
+        self._last_task: dict[tuple[str, str], str] = {}
+        """Of a site and a format: its file goes before the next is made, as the output of a peer does."""
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -130,24 +131,15 @@ class World:
     def _export(self, name: str, output: str, *, days: int = DAYS) -> float:
         self._signal(name, signal.SIGCONT)
         time.sleep(1.0)  # gunicorn ends a web process that slept for too long, and starts another
+        site, place = self._sites[name], (name, output)
         try:
-            self._warm_up(name, output, days=days)
-            time.sleep(0.5)
-            took, self._made[name] = self._export_awake(self._sites[name], output, days=days)
+            if place in self._last_task:
+                status, _, answer = site.call("DELETE", f"/api/orders/export/{self._last_task[place]}")
+                assert status == 204, answer
+            took, self._last_task[place] = self._export_awake(site, output, days=days)
         finally:
             self._asleep(name)
         return took
-
-    def _warm_up(self, name: str, output: str, *, days: int) -> None:
-        """The same export, unmeasured: code and rows of a service that slept through the other cases may be cold again.
-
-        The file of the last case goes, as the output of every peer does.
-        """
-        _, task_id = self._export_awake(self._sites[name], output, days=days)
-        for old in (task_id, self._made.get(name)):
-            if old:
-                status, _, answer = self._sites[name].call("DELETE", f"/api/orders/export/{old}")
-                assert status == 204, answer
 
     def _export_awake(self, site: Site, output: str, *, days: int) -> tuple[float, str]:
         """Seconds, and the task."""

@@ -52,15 +52,13 @@ def test_null_of_every_type_is_empty(orders_db: OrdersDatabase) -> None:  # H005
 def test_null_where_the_model_allows_none_is_empty_too(
     orders_db: OrdersDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In every place of the row, and beside a separator in a cell, which makes up for the one that is missing."""
+    """Beside a separator in a cell, which makes up for the one that is missing: the page then has its shape."""
     for name in ("note", "sku", "quantity", "fee"):
         monkeypatch.setattr(typed_orders.TypedOrder._meta.get_field(name), "null", False)
     typed_orders.create(orders_db)
-    typed_orders.add(orders_db, 1, note="a", quantity=3, fee="1.000")
-    typed_orders.add(orders_db, 2, note="a", sku="s", quantity=3, fee="1.000")
-    typed_orders.add(orders_db, 3, note="a\x1fb")
-    shown = [cells[12:15] + cells[17:] for cells in lines(read(typed_orders.TypedKind()))]
-    assert shown == [["a", "", "3", "1.000"], ["a", "s", "3", "1.000"], ["a�b", "", "", ""]]
+    typed_orders.add(orders_db, 3, note="a\x1fb", quantity=3, fee="1.000")
+    [cells] = lines(read(typed_orders.TypedKind()))
+    assert cells[12:15] + cells[17:] == ["a\ufffdb", "", "3", "1.000"]
 
 
 def test_every_type_has_one_text(orders_db: OrdersDatabase) -> None:  # H047, H049, H050, H051
@@ -245,9 +243,11 @@ def test_columns_of_other_charsets_and_collations_are_joined_as_utf8(mariadb_ord
     assert block.replaced == ()
 
 
-def test_a_table_of_many_columns_is_one_row_of_text(postgres_orders: OrdersDatabase) -> None:
-    row = [statements._Cell(f"c{number}", full=f"c{number}" if number % 2 else "") for number in range(120)]
-    [(joined,)] = postgres_orders.execute(
-        f"SELECT {statements._postgresql_row(row)} FROM (SELECT {', '.join(f'{at} AS c{at}' for at in range(120))}) AS t"
-    )
-    assert joined.split(CELL.decode()) == [str(number) for number in range(120)]
+@pytest.mark.parametrize("empty", [None, 81])
+def test_a_table_of_many_columns_is_one_row_of_text(postgres_orders: OrdersDatabase, empty: int | None) -> None:
+    """empty: the number of a column that is NULL where the model allows none."""
+    row = [statements._Cell(f"c{number}", required=f"c{number}" if number % 2 else "") for number in range(120)]
+    values = ["" if number == empty else str(number) for number in range(120)]
+    stored = ", ".join(f"{value or 'NULL::int'} AS c{number}" for number, value in enumerate(values))
+    [(joined,)] = postgres_orders.execute(f"SELECT {statements._postgresql_row(row)} FROM (SELECT {stored}) AS t")
+    assert joined.split(CELL.decode()) == values

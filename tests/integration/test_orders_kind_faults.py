@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
+import pymysql
 import pytest
 from django.db import connections
 
 from exports.blocks import CELL, ROW, Block
 from exports.contracts import Drift, ExportRequest, Format, Shard, Snapshot, TimeForm
 from exports.errors import PageTooLarge, SourceUnavailable, StepBroken
-from exports.kinds.orders import OrdersKind
+from exports.kinds.orders import OrdersKind, guards
 from tests import databases
 from tests.conftest import exports_settings
 from tests.databases import OrdersDatabase, utc
@@ -66,7 +67,7 @@ def test_pages_of_a_shard_share_their_statement(orders_db: OrdersDatabase) -> No
     assert len(set(texts[-2:])) == 1
 
 
-def test_a_connection_in_use_is_not_asked_whether_it_lives(
+def test_a_connection_is_asked_whether_it_lives_when_it_was_idle_alone(
     server_orders: OrdersDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Django's health checks, which production has on, would cost each page another round trip."""
@@ -79,12 +80,33 @@ def test_a_connection_in_use_is_not_asked_whether_it_lives(
     connection, asked = connections[server_orders.alias], []
     is_usable = connection.is_usable
     monkeypatch.setattr(connection, "is_usable", lambda: asked.append("") or is_usable())
+    monkeypatch.setattr(guards, "IDLE_S", 60)
     page(kind, shard, "", 2)
     assert page(kind, shard, "2", 2).last_key == "4"
     assert asked == []
-    time.sleep(1.1)
+    monkeypatch.setattr(guards, "IDLE_S", 0)
     page(kind, shard, "4", 2)
-    assert asked
+    assert len(asked) == 1
+
+
+def test_what_was_not_read_of_a_page_is_never_taken_for_the_next(
+    mariadb_orders: OrdersDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:  # H079
+    mariadb_orders.insert({"id": number} for number in range(1, 6))
+    kind = OrdersKind()
+    shard, _ = plan(kind)
+    read_row = pymysql.connections.MySQLResult._read_row_from_packet
+    failing = iter([True])
+
+    def fail_once(result: Any, packet: Any) -> Any:
+        if next(failing, False):
+            raise MemoryError
+        return read_row(result, packet)
+
+    monkeypatch.setattr(pymysql.connections.MySQLResult, "_read_row_from_packet", fail_once)
+    with pytest.raises(PageTooLarge):
+        page(kind, shard, "", 4)
+    assert page(kind, shard, "", 2).last_key == "2"
 
 
 def test_the_last_page_needs_no_statement_behind_the_last_key(orders_db: OrdersDatabase) -> None:

@@ -48,10 +48,12 @@ def translated(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """Raises: SourceUnavailable, PageTooLarge or StepBroken in place of what the driver raised."""
     try:
         yield
-    except MemoryError:
-        failure: ExportError = PageTooLarge("a page does not fit into memory")
     except Error as error:
         failure = translate(error, vendor=connection.vendor)
+    except MemoryError:
+        # What was not read of the answer would be taken for the next one.
+        connection.close()
+        failure = PageTooLarge("a page does not fit into memory")
     else:
         return
     raise failure from None

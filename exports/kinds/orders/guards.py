@@ -59,19 +59,18 @@ def statement(*, limit_ms: int, settled: str = "") -> Iterator[BaseDatabaseWrapp
         try:
             yield connection
         finally:
-            _sessions[connection].deadline = float("inf")
+            session = _sessions[connection]
+            session.deadline, session.used_at = float("inf"), time.monotonic()
 
 
 def _revive(connection: BaseDatabaseWrapper) -> None:
-    """Drop a connection that failed, is too old or died while idle; open one if there is none.
+    """Drop a connection that failed, or died or grew too old while idle; open one if there is none.
 
-    One that is in use is left alone: each call of `close_if_unusable_or_obsolete` costs a question before the next
-    statement, where Django's own health checks are on.
+    One in use is left alone: to ask whether it lives would cost each page another round trip.
     """
     if connection.errors_occurred or _idle(connection):
+        connection.errors_occurred = True  # so that Django asks, once
         connection.close_if_unusable_or_obsolete()
-        if connection.connection is not None and not connection.is_usable():
-            connection.close()
     connection.ensure_connection()
 
 
@@ -83,8 +82,7 @@ def _idle(connection: BaseDatabaseWrapper) -> bool:
 def _limit(connection: BaseDatabaseWrapper, *, limit_ms: int) -> None:
     """Set the statement time limit, with a round trip only when it changes."""
     session = _sessions.setdefault(connection, Session())
-    session.used_at = time.monotonic()
-    session.deadline = session.used_at + limit_ms / 1000
+    session.deadline = time.monotonic() + limit_ms / 1000
     if session.limit_ms == limit_ms or connection.vendor == "sqlite":
         return
     with connection.cursor() as cursor:

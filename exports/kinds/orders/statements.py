@@ -92,10 +92,10 @@ def _inner(
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """text: SQL of its text, NULL for empty. full: its column, if the model allows no NULL there; the table may."""
+    """text: SQL of its text, NULL for empty. required: its column, where the model allows no NULL; the table may."""
 
     text: str
-    full: str
+    required: str
 
 
 def _cell(source: Source, column: Column, *, connection: BaseDatabaseWrapper, spelling: cells.Spelling) -> _Cell:
@@ -103,26 +103,29 @@ def _cell(source: Source, column: Column, *, connection: BaseDatabaseWrapper, sp
     # Digits behind the point that the database itself keeps for a column; None if it is no decimal.
     scale = field.decimal_places if isinstance(field, DecimalField) else None
     text = cells.sql(column, spelling=spelling, quoted=quoted, stored_scale=scale)
-    return _Cell(text, "" if field.null or column.name in spelling.masked else quoted)
+    masked = column.name in spelling.masked  # a constant, and its column is not read
+    return _Cell(text, required="" if field.null or masked else quoted)
 
 
 def _postgresql_row(row: Sequence[_Cell]) -> str:
-    """`concat` shows NULL as empty, but each separator is one more value to it: it takes a fifth more of a page's time
-    than `concat_ws`, which leaves NULL out. So it makes the rows that have a NULL where the model allows none.
+    """The text of a row, its cells parted by U+001F, NULL as empty.
+
+    By `concat_ws`, which leaves NULL out: `concat`, to which each separator is one more value, takes a fifth more of a
+    page's time, and makes those rows alone that have NULL where the model allows none.
     """
-    filled = [cell.text if cell.full else f"concat({cell.text})" for cell in row]
-    quick = _in_pieces(filled, rf"concat_ws({_POSTGRESQL_CELL}, {{}})", between=", ")
-    full = [cell.full for cell in row if cell.full]
-    if not full:
+    filled = [cell.text if cell.required else f"concat({cell.text})" for cell in row]
+    quick = _in_chunks(filled, rf"concat_ws({_POSTGRESQL_CELL}, {{}})", between=", ")
+    required = [cell.required for cell in row if cell.required]
+    if not required:
         return quick
-    sure = _in_pieces([cell.text for cell in row], "concat({})", between=f", {_POSTGRESQL_CELL}, ")
-    return f"CASE WHEN ROW({', '.join(full)}) IS NOT NULL THEN {quick} ELSE {sure} END"
+    sure = _in_chunks([cell.text for cell in row], "concat({})", between=f", {_POSTGRESQL_CELL}, ")
+    return f"CASE WHEN ROW({', '.join(required)}) IS NOT NULL THEN {quick} ELSE {sure} END"
 
 
-def _in_pieces(texts: Sequence[str], function: str, *, between: str) -> str:
-    """A function takes a limited number of arguments."""
-    pieces = [function.format(between.join(texts[at : at + _CHUNK])) for at in range(0, len(texts), _CHUNK)]
-    return f" || {_POSTGRESQL_CELL} || ".join(pieces)
+def _in_chunks(texts: Sequence[str], function: str, *, between: str) -> str:
+    """A function of all texts, a few to each call; the results are parted as cells are."""
+    calls = [function.format(between.join(texts[at : at + _CHUNK])) for at in range(0, len(texts), _CHUNK)]
+    return f" || {_POSTGRESQL_CELL} || ".join(calls)
 
 
 def _sqlite_row(row: Sequence[_Cell]) -> str:
