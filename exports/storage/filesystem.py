@@ -9,9 +9,7 @@ from pathlib import Path
 from exports.errors import StoreUnavailable
 from exports.storage import roots
 from exports.storage.base import PartRecord, Source
-
-_CHUNK = 2 << 20
-"""Of smaller ones the digest takes a third longer: two threads wait for each other at each."""
+from exports.storage.digest import CHUNK
 
 
 @contextmanager
@@ -45,7 +43,7 @@ class FolderStore:
     def read(self, key: str, offset: int, length: int) -> Iterator[bytes]:
         with (self._root / key).open("rb", buffering=0) as file:
             file.seek(offset)
-            while length and (chunk := file.read(min(_CHUNK, length))):
+            while length and (chunk := file.read(min(CHUNK, length))):
                 length -= len(chunk)
                 yield chunk
 
@@ -89,9 +87,9 @@ def _write_all(path: Path, source: Source) -> None:
     """Write and force to disk."""
     with path.open("xb") as file:
         os.fchmod(file.fileno(), 0o600)
-        for number, block in enumerate(source.blocks(_CHUNK)):
+        for number, block in enumerate(source.blocks(CHUNK)):
             file.write(block)
-            _begin_writeback(file.fileno(), number * _CHUNK, len(block))
+            _begin_writeback(file.fileno(), number * CHUNK, len(block))
         file.flush()
         os.fsync(file.fileno())
 

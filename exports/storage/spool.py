@@ -23,9 +23,9 @@ from exports.contracts import CommittedSegment, Page, PageRecord
 from exports.errors import SegmentDamaged, SpoolFull, StepBroken
 from exports.storage import recipe as recipes
 from exports.storage import roots, segments
+from exports.storage.digest import CHUNK
 from exports.storage.recipe import Piece, Recipe
 
-_CHUNK = 2 << 20  # as in `filesystem`
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -207,7 +207,7 @@ class FolderSpool:
             file.seek(piece.offset)
             left = piece.length
             while left:
-                chunk = file.read(min(_CHUNK, left))
+                chunk = file.read(min(CHUNK, left))
                 if not chunk:
                     raise EOFError(piece.segment)
                 left -= len(chunk)

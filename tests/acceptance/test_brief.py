@@ -24,9 +24,9 @@ from tests.six_days import FIRST, ROWS
 
 WINDOW = ("2026-09-01", "2026-09-06")
 SLOW = {"PAGE_ROWS": "50", "PAGE_ROWS_MIN": "20"}
+"""Small pages: a run long enough to be killed in the middle."""
 SLOWER = {"PAGE_ROWS": "10", "PAGE_ROWS_MIN": "10"}
 """Slow enough to be caught in the middle three times."""
-"""Small pages: a run long enough to be killed in the middle."""
 
 
 def keys(data: bytes) -> list[int]:
