@@ -122,6 +122,8 @@ def test_a_store_that_stays_away_fails_the_task_at_its_page_and_a_rerun_goes_on_
     prefix: str, proxy: S3Proxy, taken: int, told: str
 ) -> None:
     """The first object is the place that plan makes, each other one a page."""
+    sweep.sweep(boot=True)  # writes to whom the bucket belongs, before or behind the plan
+    proxy.forget()
     proxy.decide = lambda call: INTERNAL if call.name == PUT and proxy.count(PUT) > taken else None
     with exports_settings(leases_per_task=1):
         task_id = submit(*WINDOW)

@@ -141,8 +141,8 @@ class World:
 
     def _forget(self) -> None:
         """The worker that this process was is gone, with all that it kept in memory."""
-        if workers.current.cache_info().currsize:
-            os.close(workers.current()._alive)
+        if workers.current.cache_info().currsize and (alive := workers.current()._alive) is not None:
+            os.close(alive)
         for cached in (workers.current, storage.spool, store):
             cached.cache_clear()
         connections.close_all()
